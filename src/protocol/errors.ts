@@ -93,6 +93,9 @@ export const ERROR_CODES = {
   NO_SPACE: permanent(25, "the broker cannot hold the journals and state"),
   JOB_EXISTS: permanent(26, "a job of this name exists with other settings"),
   UNFINISHED: permanent(27, "an earlier change of the job is to be completed or dropped first"),
+  JOB_REPLACED: permanent(28, "the job was made anew since this trainer joined: connect again", {
+    reaction: "end",
+  }),
 
   // Sessions.
   SUPERSEDED: permanent(30, "a newer session of this trainer has joined", { reaction: "end" }),

@@ -506,7 +506,7 @@ function watchEtcd({ options, etcd }: HostOpening): (event: HostEvent) => void {
 
 function hostLifecycle(
   { options, id, connection }: HostOpening,
-  { settings, bucket, leases }: OpenedJob,
+  { settings, bucket, created, madeNow, leases }: OpenedJob,
   owners: OwnersClient,
   publication: Publication | undefined,
   onError: (error: PserverError) => void,
@@ -514,8 +514,8 @@ function hostLifecycle(
   const { shards, journal, leaseMs, synchronization } = settings;
   const quotas = quotasOf(settings);
   return createLifecycle({
-    job: { job: options.job, shards, journal, leaseMs, synchronization, quotas },
-    ...{ bucket, leases, owners, onError },
+    job: { job: options.job, made: created, shards, journal, leaseMs, synchronization, quotas },
+    ...{ bucket, madeNow, leases, owners, onError },
     hostId: id,
     maxPayloadBytes: payloadBytesMaxOf(connection),
     ...(publication && { onJobChanged: () => publication.showJob() }),

@@ -131,6 +131,8 @@ export interface StoredSettings extends Quotas {
 export interface JobSettings
   extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization"> {
   readonly job: string;
+  /** When the broker made the job's bucket: it tells the job from another one of its name. */
+  readonly made: string;
   readonly quotas: Quotas;
 }
 

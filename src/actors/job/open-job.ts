@@ -40,6 +40,8 @@ export interface OpenedJob {
   readonly bucket: KvBucket;
   /** When the bucket was made. */
   readonly created: string;
+  /** Asks the broker when the bucket was made that it holds now; undefined if it holds none. */
+  readonly madeNow: () => Promise<string | undefined>;
   readonly manager: JetStreamManager;
   readonly leases: Leases;
   /** Asks the broker how much the job's tape takes; undefined for a job without one. */
@@ -96,8 +98,15 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
   const created = await bucket.created();
   return {
     ...{ settings, bucket, created, manager, leases, tapeStorage, replicas },
+    madeNow: () => madeNow(manager, bucketStream(subjects.bucket())),
     unfinishedRewind: () => unfinishedRewind(manager, subjects, bucket),
   };
+}
+
+async function madeNow(manager: JetStreamManager, stream: string): Promise<string | undefined> {
+  return await brokerCall(`looking for the stream ${stream}`, { stream }, async () => {
+    return (await unlessMissing(() => manager.streams.info(stream)))?.created;
+  });
 }
 
 /**

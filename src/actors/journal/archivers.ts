@@ -44,6 +44,8 @@ export interface ArchivedShard {
 export interface ArchiverEntry {
   /** Identity of its archive. */
   readonly archiver: string;
+  /** Identity of the run that has written it: only that may write it again. */
+  readonly run: string;
   readonly machine: string;
   readonly pid: number;
   /** When the archiver wrote the entry by its own clock, in milliseconds since 1970; only shown to people. */
@@ -81,6 +83,7 @@ export function toArchiverJson(entry: ArchiverEntry): unknown {
 export function parseArchiverEntry(value: unknown, key: string): ArchiverEntry {
   return readEntry(value, key, (fields) => ({
     archiver: textField(fields, "archiver"),
+    run: textField(fields, "run"),
     machine: textField(fields, "machine"),
     pid: integerField(fields, "pid"),
     writtenMs: integerField(fields, "writtenMs"),

@@ -29,6 +29,7 @@ import {
   join,
   leave,
   renew,
+  requireSameJob,
   SessionCounter,
 } from "./sessions.ts";
 import { ShardComparison } from "./shard-comparison.ts";
@@ -132,7 +133,10 @@ function latestPositions(
 
 /** Options of {@link createLifecycle}. */
 interface LifecycleOptions
-  extends Pick<DeclareDeps, "job" | "bucket" | "leases" | "owners" | "hostId" | "maxPayloadBytes">,
+  extends Pick<
+      DeclareDeps,
+      "job" | "bucket" | "leases" | "owners" | "hostId" | "maxPayloadBytes" | "madeNow"
+    >,
     Partial<Pick<DeclareDeps, "pause">> {
   /** Called after each request that may have changed the job's lifecycle; it must not throw. */
   readonly onJobChanged?: () => Promise<void>;
@@ -253,6 +257,7 @@ export class LifecycleService {
    * @throws the error that the reply is to carry.
    */
   async handle(trainer: string, verb: LifecycleVerb, message: Message): Promise<Fields> {
+    await requireSameJob(this.#deps, trainer, message.fields);
     if (DECIDING_VERBS.includes(verb)) await this.#deps.comparison.require();
     const reply = await VERBS[verb](this.#deps, trainer, message.fields);
     if (JOB_VERBS.includes(verb)) await this.#onJobChanged();

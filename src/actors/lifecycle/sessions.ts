@@ -8,6 +8,7 @@ import {
   type Position,
   PserverError,
   parseJoinRequest,
+  parseMade,
   parseSessionRequest,
   quoteName,
   type SessionsRecord,
@@ -166,12 +167,38 @@ export function trainerEntry(key: string): BucketEntry<TrainerEntry | undefined>
 export interface SessionDeps extends MembersDeps {
   readonly hostId: string;
   readonly maxPayloadBytes: number;
+  /** Asks the broker when the job was made that it holds now; undefined if it holds none of this name. */
+  readonly madeNow: () => Promise<string | undefined>;
   readonly leases: Leases;
   /** Watches the trainers' leases. */
   readonly view: LeaseView;
   readonly owners: Owners;
   readonly counter: SessionCounter;
   readonly joined: JoinedTrainers;
+}
+
+/**
+ * Checks that a trainer which has joined before has joined this very job.
+ * @throws JOB_REPLACED if it was a former job of this name; NO_HOST if this host itself is of a former one.
+ */
+export async function requireSameJob(
+  { job: { job, made }, madeNow }: Pick<SessionDeps, "job" | "madeNow">,
+  trainer: string,
+  fields: Fields,
+): Promise<void> {
+  const joined = parseMade(fields);
+  if (joined === undefined || joined === made) return;
+  if ((await madeNow()) !== made) {
+    const text = `this host serves job ${job} as it was made at ${made}, which is gone from the broker, and ends`;
+    throw new PserverError("NO_HOST", text, { job, expected: joined, received: made });
+  }
+  throw new PserverError(
+    "JOB_REPLACED",
+    `trainer ${quoteName(trainer)} has joined job ${job} as it was made at ${joined}, and this one was made at ${made}: ` +
+      "the broker's store was emptied or is another one, or the job was removed. What the trainer knows of the former " +
+      "job does not hold for this one. Restart the trainer, or connect it anew",
+    { trainer, job, expected: made, received: joined },
+  );
 }
 
 const LEASE_TRIES_MAX = 8;
@@ -191,9 +218,10 @@ export async function join(deps: SessionDeps, trainer: string, fields: Fields): 
   const session = known?.session ?? (await startSession(deps, trainer, token));
   await holdLease(deps, trainer, session);
   await removeMembers(deps, [{ trainer, session: session - 1 }]);
-  const { shards, leaseMs, journal, synchronization } = deps.job;
+  const { made, shards, leaseMs, journal, synchronization } = deps.job;
   const reply: JoinReply = {
     session,
+    made,
     shards,
     leaseMs,
     journal,

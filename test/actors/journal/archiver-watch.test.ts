@@ -39,7 +39,7 @@ function record(seq: number): ArchiverEntry {
   const shard = { record: { generation: 1, seq }, snapshot: { generation: 1, seq: seq - 1 } };
   const nothing = { record: { generation: 0, seq: 0 }, snapshot: { generation: 0, seq: 0 } };
   return {
-    ...{ archiver: "a", machine: "m", pid: 7, writtenMs: 123, graceMs: 1_000 },
+    ...{ archiver: "a", run: "r", machine: "m", pid: 7, writtenMs: 123, graceMs: 1_000 },
     shards: [shard, nothing],
   };
 }

@@ -42,6 +42,7 @@ export function setUp(onEnd: (sender: UpdateSender) => void = () => {}): {
       onEnd(sender);
     },
   });
+  wire.listen({ reconnected: () => sender.reconnected() });
   sender.start(4);
   void sender.send([update(9, 0, MIB)], { deadline: deadline(), stored: true });
   ack(wire, wire.published[0], 1);

@@ -164,10 +164,14 @@ export class SimulatedBroker {
     return stream;
   }
 
-  /** The stream of this name, or the one that was removed last. */
+  /** The stream of this name, or the one that was removed last; undefined if there was never one. */
+  findEver(name: string): SimulatedStream | undefined {
+    return this.streams.get(name) ?? this.removed.findLast(({ config }) => config.name === name);
+  }
+
+  /** As {@link findEver} for one that there was. */
   everOf(name: string): SimulatedStream {
-    const stream =
-      this.streams.get(name) ?? this.removed.findLast(({ config }) => config.name === name);
+    const stream = this.findEver(name);
     if (stream === undefined) throw new Error(`there was never a stream ${name}`);
     return stream;
   }

@@ -32,6 +32,7 @@ __all__ = [
     "NoSpace",
     "JobExists",
     "Unfinished",
+    "JobReplaced",
     "Superseded",
     "Rejoin",
     "Settled",
@@ -183,6 +184,10 @@ class JobExists(Error, code="JOB_EXISTS", number=26):
 
 class Unfinished(Error, code="UNFINISHED", number=27):
     """UNFINISHED: an earlier change of the job is to be completed or dropped first."""
+
+
+class JobReplaced(Error, code="JOB_REPLACED", number=28):
+    """JOB_REPLACED: the job was made anew since this trainer joined: connect again."""
 
 
 class Superseded(Error, code="SUPERSEDED", number=30):
