@@ -265,7 +265,8 @@ describe("neighbours of one rule are changed together as they are one by one", (
           }
           for (const { order, form, op, encoding, isSeen, seed } of calls) {
             const isPart = form === "rows" && op !== "set" && (isSparse || op === "mix");
-            const encoded = dtype === "float32" && op !== "set" ? { encoding } : {};
+            const isEncoded = dtype === "float32" && op !== "set" && encoding !== undefined;
+            const encoded = isEncoded ? { encoding } : {};
             sendBoth(() =>
               order.map((i): BatchUpdate => {
                 const size = SIZES[i] as number;
