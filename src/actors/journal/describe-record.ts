@@ -91,7 +91,7 @@ export interface UpdateEvent extends UpdatePlace {
 type TrainersRecord = Extract<FoldedRecord, { kind: "trainer" }>;
 
 /** The shard that a record was folded into, as far as events need it. */
-type BlockSource = Pick<Shard, "memory" | "block" | "blockOfNumber">;
+type BlockSource = Pick<Shard, "memory" | "block" | "nameOfNumber">;
 
 /**
  * Describes a record that was just folded: as one event, or as one for each entry of a batch. Must be called by the
@@ -280,8 +280,9 @@ function describeChange(
 
 /** Describes the entry for which a batch was rejected; undefined if its number tells no block. */
 function faultyChange({ run, place }: FaultyEntry, shard: BlockSource): BlockChange | undefined {
-  const block = shard.blockOfNumber(run.numbers[place] as number);
-  if (block === undefined) return undefined;
+  const name = shard.nameOfNumber(run.numbers[place] as number);
+  if (name === undefined) return undefined;
+  const version = shard.block(name.parameter, name.index)?.version;
   const offsets = offsetsOf(run, place);
   const payload = {
     dtype: run.dtype,
@@ -289,17 +290,17 @@ function faultyChange({ run, place }: FaultyEntry, shard: BlockSource): BlockCha
     bytes: entryBytes(run, place, offsets),
   };
   const { operation } = run;
-  const seen = run.seen?.[place];
+  const { [place]: seen = 0 } = run.seen ?? [];
   const part = entryPart(run, place, offsets);
   return describeBlock(
-    block.parameter,
-    block.index,
+    name.parameter,
+    name.index,
     operation === undefined ? { op: run.verb === "init" ? "init" : "set" } : operationOf(operation),
     payload,
     measure(shard.memory, payload),
-    block.version,
+    version,
     part && partCounts(part),
-    seen === undefined || seen === 0 ? undefined : Math.max(0, block.version - seen),
+    seen === 0 || version === undefined ? undefined : Math.max(0, version - seen),
   );
 }
 

@@ -159,10 +159,21 @@ describe("not applied", () => {
     const described = withW();
     const { journal } = described;
     const change = { kind: "set" } as const;
-    journal.batch([
-      { parameter: "w", data: new Float32Array(8), change },
-      { parameter: "gone", data: new Float32Array(2), change },
-    ]);
+    const send = (): void => {
+      journal.batch([
+        { parameter: "w", data: new Float32Array(8), change },
+        { parameter: "gone", data: new Float32Array(2), change },
+      ]);
+    };
+    send();
+    // Nobody knows which block was meant.
+    expect(described.last()).toMatchObject({
+      verb: "batch",
+      outcome: { code: "STALE_EPOCH", message: expect.stringMatching(/^entry 1, number /) },
+    });
+    journal.declare(new Float32Array(2), { parameter: "gone" });
+    described.events();
+    send();
     const [event, ...others] = described.events();
     expect(others).toEqual([]);
     // It is about the block at fault.
