@@ -297,7 +297,7 @@ describe("restore", () => {
       /at most 3/,
     ],
     ["state before any rules", { rules: 0 }, /before the first rules/],
-    ["a block twice", block({ parameter: "w" }), /"w" block 0: expected once/],
+    ["a block twice", block({ parameter: "w" }), /"w" block 0, number 1: expected once/],
     [
       "a block of another length",
       block({ shape: [3], count: 3 }),
