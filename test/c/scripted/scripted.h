@@ -84,6 +84,10 @@ bool is_to(const struct published *message, const char *verb);
 bool is_record(const struct published *message);
 /** Returns a whole number in a message, which must have it. */
 uint64_t number_in(const struct published *message, const char *key);
+/** Returns the number of block 0 of a parameter of the job. */
+uint32_t first_number(const char *name, size_t bytes, uint64_t epoch);
+/** Returns the number at this place of a uint32 column that begins with byte `start` of the tensor bytes. */
+uint32_t uint32_in(const struct published *message, size_t start, size_t place);
 /** Shard, or block, that the subject of a record names. */
 unsigned shard_in(const struct published *message);
 unsigned block_in(const struct published *message);

@@ -88,26 +88,19 @@ static size_t list_stale(const struct ps_read_request *request, struct ps_parame
   return count;
 }
 
-/** Notes that the parameter of reads has been replaced. */
-static void note_replaced(struct reading *reading, const struct ps_parameter *parameter) {
-  for (size_t i = 0; i < reading->count; i++) {
-    if (reading->reads[i].parameter == parameter) *reading->reads[i].is_replaced = true;
+/** Notes which tensors of a request are of parameters that have been initialized again; `fresh` is as list_stale(). */
+static void note_replaced(const struct ps_read_request *request, struct ps_parameter *const *stale,
+                          struct ps_parameter *const *fresh) {
+  size_t place = 0;
+  for (size_t i = 0; i < request->count; i++) {
+    const struct ps_block_read *read = request->blocks[i];
+    if (read->is_done) continue;
+    if (stale[place] != read->parameter) place++;
+    if (fresh[place]->epoch != read->parameter->epoch) *read->is_replaced = true;
   }
 }
 
-/** Looks parameters up again, and notes those that have been initialized again. */
-static pserver_status find_again(struct reading *reading, struct ps_parameter *const *stale,
-                                 const char *const *names, size_t count, struct ps_parameter **fresh) {
-  struct ps_call *call = reading->call;
-  ps_forget_parameters(&call->client->parameters, stale, count);
-  pserver_status status = ps_find_parameters(call, names, count, true, fresh);
-  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    if (fresh[i]->epoch != stale[i]->epoch) note_replaced(reading, stale[i]);
-  }
-  return status;
-}
-
-static pserver_status look_again(struct reading *reading, const struct ps_read_request *request) {
+static pserver_status look_again(struct ps_call *call, const struct ps_read_request *request) {
   struct ps_parameter **stale = calloc(request->count, sizeof *stale);
   struct ps_parameter **fresh = calloc(request->count, sizeof *fresh);
   const char **names = calloc(request->count, sizeof *names);
@@ -116,7 +109,9 @@ static pserver_status look_again(struct reading *reading, const struct ps_read_r
     status = ps_no_memory("%zu names", request->count);
   } else {
     size_t count = list_stale(request, stale, names);
-    status = find_again(reading, stale, names, count, fresh);
+    ps_forget_parameters(&call->client->parameters, stale, count);
+    status = ps_find_parameters(call, names, count, true, fresh);
+    if (status == PSERVER_OK) note_replaced(request, stale, fresh);
     ps_parameters_unref(fresh, count);
   }
   free(stale);
@@ -154,7 +149,7 @@ static pserver_status read_left(struct reading *reading) {
   if (status == PSERVER_OK) {
     status = ask_all(reading->call, &plan);
     const struct ps_read_request *stale = status == PSERVER_OK ? NULL : find_stale(&plan);
-    if (stale != NULL) status = look_again(reading, stale);
+    if (stale != NULL) status = look_again(reading->call, stale);
   }
   ps_read_plan_release(&plan);
   return status;

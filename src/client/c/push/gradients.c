@@ -227,9 +227,9 @@ static pserver_status send_grads(struct ps_call *call, const pserver_gradient *g
   struct ps_parameter **found = calloc(count, sizeof *found);
   const char **names = calloc(count, sizeof *names);
   struct gradient *gradients = calloc(count, sizeof *gradients);
-  struct ps_name_set set;
+  struct ps_parameter_set set;
   pserver_status status = PSERVER_OK;
-  bool has_set = ps_name_set_init(&set, count);
+  bool has_set = ps_parameter_set_init(&set, count);
   if (!has_set || found == NULL || names == NULL || gradients == NULL) {
     status = ps_no_memory("%zu gradients", count);
   }
@@ -239,7 +239,7 @@ static pserver_status send_grads(struct ps_call *call, const pserver_gradient *g
     gradients[i].update =
         (struct ps_parameter_update){.operation = PS_UPDATE_GRADIENT,
                                      .parameter = found[i],
-                                     .is_repeated = !ps_name_set_add(&set, found[i]->name),
+                                     .is_repeated = !ps_parameter_set_add(&set, found[i]),
                                      .encoding = options->encoding,
                                      .has_rate = options->has_learning_rate,
                                      .rate = options->learning_rate,
@@ -252,7 +252,7 @@ static pserver_status send_grads(struct ps_call *call, const pserver_gradient *g
     release_sums(&gradients[i].sums);
   }
   if (found != NULL) ps_parameters_unref(found, count);
-  ps_name_set_release(&set);
+  ps_parameter_set_release(&set);
   free(found);
   free(names);
   free(gradients);

@@ -378,19 +378,38 @@ static pserver_status selected_epoch(struct ps_call *call, uint64_t *epoch) {
   return ps_detail_text("trainer", call->client->identity.trainer);
 }
 
+/** A set of names, in a hash table that is at most half full. */
+struct name_set {
+  const char **slots;
+  size_t slot_count;
+};
+
+/** Adds a name, which must outlive the set; false if the set has it already. */
+static bool add_name(struct name_set *set, const char *name) {
+  size_t last = set->slot_count - 1;
+  size_t at = ps_name_hash(name, strlen(name)) & last;
+  for (; set->slots[at] != NULL; at = (at + 1) & last) {
+    if (strcmp(set->slots[at], name) == 0) return false;
+  }
+  set->slots[at] = name;
+  return true;
+}
+
 /** Fails with BAD_VALUE if a name occurs twice. */
 static pserver_status check_distinct(struct ps_call *call, const struct ps_declaration *declarations,
                                      size_t count) {
-  struct ps_name_set set;
-  pserver_status status = ps_name_set_init(&set, count) ? PSERVER_OK : ps_no_memory("%zu names", count);
+  struct name_set set = {.slot_count = 2};
+  while (set.slot_count < 2 * count) set.slot_count *= 2;
+  set.slots = calloc(set.slot_count, sizeof(char *));
+  pserver_status status = set.slots == NULL ? ps_no_memory("%zu names", count) : PSERVER_OK;
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
     const char *name = declarations[i].name;
-    if (ps_name_set_add(&set, name)) continue;
+    if (add_name(&set, name)) continue;
     ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected each parameter once; received \"%s\" twice", call->what,
             name);
     status = ps_detail_text("parameter", name);
   }
-  ps_name_set_release(&set);
+  free(set.slots);
   return status;
 }
 
