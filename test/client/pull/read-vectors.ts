@@ -35,6 +35,7 @@ interface Reading {
 
 /** Requests of a client that reads: bytes, checksum and subject of each tell it from all others. */
 export async function readCases(): Promise<Readonly<Record<string, readonly object[]>>> {
+  nextNumber = 65_530;
   const readings = [...chosen(), ...Array.from({ length: 60 }, (_, seed) => byChance(seed))];
   return { reads: await Promise.all(readings.map(toCase)) };
 }
@@ -101,6 +102,9 @@ function knownTensors({ names, parameters, encoding, known = [] }: Reading): Nam
   });
 }
 
+/** Number of the first block of the next parameter. */
+let nextNumber: number;
+
 function parameter(
   name: string,
   shape: readonly number[],
@@ -110,7 +114,10 @@ function parameter(
   const { blockElements = elements, dtype = "float32", firstShard = 1, shards = SHARDS } = more;
   const blocks = Math.ceil(elements / blockElements);
   const layout = { elements, blockElements, blocks, firstShard, shards };
-  return { name, dtype, shape, config: toConfig(), epoch: EPOCH, ready: true, layout };
+  const firstNumber = nextNumber;
+  nextNumber += blocks;
+  const declared = { name, dtype, shape, config: toConfig(), epoch: EPOCH, firstNumber };
+  return { ...declared, ready: true, layout };
 }
 
 function numbers(count: number, of: (i: number) => number = (i) => i): number[] {
@@ -158,7 +165,7 @@ function chosen(): Reading[] {
     }),
     whole("rows", [table], { indices: [numbers(50, (i) => (i * 79) % 4000), numbers(3)] }),
     whole("columns of rows", [table], { indices: [numbers(50, (i) => i * 5), [2, 0]] }),
-    whole("rows whose numbers take four bytes", [wide], {
+    whole("rows of two shards", [wide], {
       indices: [
         [79_999, 80_000, 5, 5],
         [0, 1],

@@ -24,6 +24,9 @@ interface CallVector {
   readonly calls: readonly SentCall[];
 }
 
+/** Number of the first block of the next parameter. */
+let nextNumber = 65_530;
+
 /** A parameter in two shards, with as many blocks, the first of them in `firstShard`. */
 function parameter(
   name: string,
@@ -40,7 +43,10 @@ function parameter(
   const { blockElements = elements } = more;
   const blocks = Math.ceil(elements / blockElements);
   const layout = { elements, blockElements, blocks, firstShard, shards: 2 };
-  return { name, dtype, shape, config: toConfig(config), epoch: 7, ready: true, layout };
+  const firstNumber = nextNumber;
+  nextNumber += blocks;
+  const declared = { name, dtype, shape, config: toConfig(config), epoch: 7, firstNumber };
+  return { ...declared, ready: true, layout };
 }
 
 const BIAS = parameter("bias", [3]);
@@ -197,11 +203,12 @@ function gradientsOf(parameters: readonly ParameterInfo[]): readonly SentCall[] 
 }
 
 const DOTS = parameter("dots", [9_000], { blockElements: 1 });
+const DUST = many(5_000, 1);
 const KIBS = [...many(18, 15_360), parameter("less", [65_535]), parameter("alone", [65_536])];
 
 /** Calls that fill batches up to each of their limits, too large for a file. */
 export const limitCalls: readonly CallVector[] = [
-  { what: "bytes of the header", job: job(many(5_000, 1)), calls: gradientsOf(many(5_000, 1)) },
+  { what: "entries, of many parameters", job: job(DUST), calls: gradientsOf(DUST) },
   { what: "entries", job: job([DOTS]), calls: gradientsOf([DOTS]) },
   { what: "first values", job: job([DOTS]), calls: [{ kind: "create", ...whole(DOTS) }] },
   { what: "bytes of the elements, and of an entry", job: job(KIBS), calls: gradientsOf(KIBS) },
@@ -210,7 +217,7 @@ export const limitCalls: readonly CallVector[] = [
     job: job(KIBS, { payloadBytes: 300_000 }),
     calls: gradientsOf(KIBS),
   },
-  ...[70_038, 70_039].map((payloadBytes) => ({
+  ...[70_059, 70_060].map((payloadBytes) => ({
     // The second has a byte more, which is what one more block in each batch needs.
     what: `first values, messages of ${payloadBytes} bytes`,
     job: job([DOTS], { payloadBytes }),

@@ -34,7 +34,12 @@ const CALL_ELEMENTS_MAX = 400_000;
 /** A job and some calls in it. */
 export function randomCalls(random: Random): { job: CallJob; calls: readonly SentCall[] } {
   const count = 1 + random.below(random.chance(0.2) ? 200 : 25);
-  const parameters = Array.from({ length: count }, (_, i) => randomParameter(random, i));
+  let firstNumber = 1 + random.below(2 ** 31);
+  const parameters = Array.from({ length: count }, (_, i) => {
+    const info = { ...randomParameter(random, i), firstNumber };
+    firstNumber += info.layout.blocks + random.below(3);
+    return info;
+  });
   const job: CallJob = {
     synchronization: random.pick(SYNCHRONIZATIONS) ?? { mode: "async" },
     payloadBytes:
@@ -59,7 +64,7 @@ function payloadBytesMin(parameters: readonly ParameterInfo[]): number {
   return Math.max(...parameters.map(({ layout }) => 12 * layout.blockElements + 65_536));
 }
 
-function randomParameter(random: Random, i: number): ParameterInfo {
+function randomParameter(random: Random, i: number): Omit<ParameterInfo, "firstNumber"> {
   const dtype = random.pick(DTYPES_MADE) ?? "float32";
   const isSparse = random.chance(0.3);
   const isFloat = dtype.startsWith("float");
@@ -97,7 +102,7 @@ function randomParameter(random: Random, i: number): ParameterInfo {
 }
 
 function randomShape(random: Random, isSparse: boolean): readonly number[] {
-  // More rows in a block than two bytes can number.
+  // Many rows in a block.
   if (isSparse && random.chance(0.2)) return [70_000 + random.below(100_000), 1 + random.below(2)];
   if (isSparse) return [1 + random.below(500), 1 + random.below(40)];
   return (

@@ -3,8 +3,8 @@
 import { Deadline } from "../../../src/client/calls/calls.ts";
 import { SeenVersions } from "../../../src/client/calls/parameters.ts";
 import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
-import { type Gradient, initUpdates } from "../../../src/client/push/block-updates.ts";
-import { inBatches, Updates, type UpdatesDeps } from "../../../src/client/push/updates.ts";
+import { addTensor, type Gradient } from "../../../src/client/push/block-updates.ts";
+import { collectorFor, Updates, type UpdatesDeps } from "../../../src/client/push/updates.ts";
 import {
   allocateData,
   type Dtype,
@@ -96,8 +96,9 @@ async function sourcesOf(job: CallJob, call: SentCall): Promise<readonly UpdateS
   if (call.kind === "create") {
     const info = job.parameters.find(({ name }) => name === call.name);
     if (info === undefined) throw new Error(`no parameter ${call.name}`);
-    const { dtype, shape } = info;
-    return inBatches(initUpdates(deps, info, { dtype, shape, data: call.data }), deps);
+    const collector = collectorFor(deps, { verb: "init" });
+    addTensor(collector, info, call.data);
+    return collector.finish();
   }
   const deadline = Deadline.start(call.kind);
   try {
@@ -148,7 +149,7 @@ function depsOf(job: CallJob, send: (sources: readonly UpdateSource[]) => void):
   const seen = new SeenVersions();
   for (const { name, block, version } of job.seen) {
     const info = infos.get(name);
-    if (info !== undefined) seen.note(info, block, version);
+    if (info !== undefined) seen.note(info.firstNumber + block, version);
   }
   const step = synchronization.mode === "sync" ? 1 : undefined;
   const fakes = {
