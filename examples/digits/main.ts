@@ -110,7 +110,7 @@ updates   ${amount(known)} acknowledged, ${unanswered} under way when trainer-2 
   display.tell("          none lost, none doubled");
   display.tell(`accuracy  ${percent(evaluation)} of ${amount(observer.digits)} digits never seen`);
   check(evaluation.accuracy >= ACCURACY_MIN, `expected an accuracy of ${ACCURACY_MIN} or more`);
-  const saved = await observer.saveAndScore("digits.safetensors", servers.modelDirectory);
+  const saved = await observer.saveAndScore("digits.safetensors");
   const same =
     saved.evaluation.loss === evaluation.loss && saved.evaluation.accuracy === evaluation.accuracy;
   check(same, `the saved model scores differently: ${JSON.stringify(saved.evaluation)}`);

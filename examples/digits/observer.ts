@@ -1,5 +1,4 @@
 import { execFile } from "node:child_process";
-import { join } from "node:path";
 import { promisify } from "node:util";
 import { type Client, connect } from "nats-pserver";
 import { type Batch, type Samples, wholeBatch } from "./dataset.ts";
@@ -63,10 +62,8 @@ export class Observer {
   }
 
   /** Saves the model below the hosts' model directory, and has a fresh process score the file. */
-  async saveAndScore(path: string, modelDirectory: string): Promise<SavedScore> {
-    const saved = await this.#ps.saveModel(path, CALL);
-    const { bytes } = saved;
-    const file = join(modelDirectory, saved.file);
+  async saveAndScore(path: string): Promise<SavedScore> {
+    const { file, bytes } = await this.#ps.saveModel(path, CALL);
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [...process.execArgv, programFile("score"), file],

@@ -46,11 +46,6 @@ export class Servers {
     return new Servers(processes, job, url, broker.version);
   }
 
-  /** The directory below which the hosts save models. */
-  get modelDirectory(): string {
-    return modelDirectory(this.#processes);
-  }
-
   /** Starts one more host, in a process of its own; settles when it has joined. */
   async addHost(id: string): Promise<Child> {
     const args = ["host", "--json", "--id", id, ...this.#hostArguments];

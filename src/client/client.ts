@@ -5,6 +5,7 @@ import type { ParameterConfigInput, Synchronization } from "../protocol/config/i
 import type { TensorData } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { asMap, integerField, textField } from "../protocol/fields.ts";
+import { IN_FLIGHT_BYTES_MAX } from "../protocol/limits.ts";
 import {
   type JoinReply,
   type ParameterInfo,
@@ -30,6 +31,7 @@ import {
 } from "./calls/calls.ts";
 import { Lifecycle } from "./calls/lifecycle.ts";
 import { Parameters, SeenVersions } from "./calls/parameters.ts";
+import { LinkWindow } from "./core/link-window.ts";
 import { Positions } from "./core/shard-window.ts";
 import { Fallbacks, type ShardFallback } from "./io/fallbacks.ts";
 import { Session } from "./io/session.ts";
@@ -167,6 +169,7 @@ export class ClientParts {
       ...shared,
       requests: Requests.open(wire, true),
       receivedBytes: () => wire.receivedBytes,
+      link: new LinkWindow(IN_FLIGHT_BYTES_MAX),
       steps: this.steps,
     });
     this.puller = new Puller(parameters, reader);

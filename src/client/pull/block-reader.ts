@@ -1,9 +1,8 @@
 import { PserverError, reactionTo } from "../../protocol/errors.ts";
-import { IN_FLIGHT_BYTES_MAX } from "../../protocol/limits.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
-import { allOrFirstError, type Deadline } from "../calls/calls.ts";
+import { allOrFirstError, type Deadline, orObstacle } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
-import { LinkWindow } from "../core/link-window.ts";
+import type { LinkWindow } from "../core/link-window.ts";
 import { noteReplaced } from "../core/shard-window.ts";
 import {
   type BatchRequest,
@@ -64,7 +63,8 @@ export class ByteWindow {
       this.#waiters.add(waiter);
       const stopListening = deadline.onEnd((error) => {
         this.#waiters.delete(waiter);
-        reject(error);
+        // What keeps the requests before it from being answered keeps it waiting, too.
+        reject(orObstacle(error, deadline.obstacle()));
         this.#admit();
       });
       this.#admit();
@@ -99,6 +99,8 @@ interface BlockReaderDeps extends ReadDeps {
   readonly payloadBytesMax: () => number;
   /** Bytes that the present connection has received. */
   readonly receivedBytes: () => number;
+  /** How much may be asked for at one time, by what the link has brought. */
+  readonly link: LinkWindow;
 }
 
 /** Pause before blocks are asked for again after their journal was replaced. */
@@ -112,11 +114,11 @@ const REQUEST_BYTES_MIN = 16 * 1024;
  */
 export class BlockReader {
   readonly #options: BlockReaderDeps;
-  readonly #link = new LinkWindow(IN_FLIGHT_BYTES_MAX);
-  readonly #window = new ByteWindow(() => this.#link.bytes);
+  readonly #window: ByteWindow;
 
   constructor(options: BlockReaderDeps) {
     this.#options = options;
+    this.#window = new ByteWindow(() => options.link.bytes);
   }
 
   /**
@@ -151,7 +153,7 @@ export class BlockReader {
       // Whatever the link has brought meanwhile shows how fast it is; the count begins anew with a connection.
       const received = this.#options.receivedBytes() - receivedBefore;
       const nowMs = performance.now();
-      if (received > 0) this.#link.note(received, nowMs - askedAtMs, nowMs);
+      if (received > 0) this.#options.link.note(received, nowMs - askedAtMs, nowMs);
     } finally {
       this.#window.release(windowBytes);
     }

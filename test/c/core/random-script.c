@@ -112,7 +112,8 @@ static void send(struct script *script) {
     uint64_t data = one_in(script, 12) ? 1500 : below(script, 400);
     script->shards[id][i] = shard;
     bool names_version = one_in(script, 3);
-    int blocks = one_in(script, 3) ? 2 + (int)below(script, 40) : 1;
+    // Few of the largest batches fill the window of a shard.
+    int blocks = one_in(script, 3) ? 2 + (int)below(script, 4095) : 1;
     bytes += (size_t)snprintf(updates + bytes, sizeof updates - bytes, " %u:%d:%d:%d", shard,
                               (int)data, names_version, blocks);
   }

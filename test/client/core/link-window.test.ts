@@ -1,6 +1,6 @@
 // Proves that the bytes under way follow the speed of the link: on a simulated one of 1 to 10 Mbit/s nothing is sent
 // twice, at most two seconds of its work wait, and it is never idle for long; on a fast one the whole window is used.
-// Clock, link and broker are the test's.
+// Clock, link, broker and host are the test's.
 import { expect, test } from "vitest";
 import { LinkWindow } from "../../../src/client/core/link-window.ts";
 import { Outbox, type OutboxCommands } from "../../../src/client/core/outbox.ts";
@@ -26,7 +26,11 @@ function sendOver(
   const publish = (update: BlockUpdate): void => {
     const { slot, serial, shard, n, dataBytes } = update;
     sentBytes += dataBytes;
-    put(dataBytes, () => outbox.stored(slot, serial, shard, { generation: 1, seq: n }, nowMs));
+    put(dataBytes, () => {
+      outbox.stored(slot, serial, shard, { generation: 1, seq: n }, nowMs);
+      const outcomes = [{ n, seq: n, version: n }];
+      outbox.answered({ shard, generation: 1, session: 1, outcomes }, false, nowMs);
+    });
   };
   const commands: OutboxCommands = {
     publish,

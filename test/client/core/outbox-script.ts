@@ -379,7 +379,8 @@ export class OutboxPlayer implements Player {
     const updates = shards.map((shard) => {
       const bytes = this.#size * (this.#random.pick([0, 8, 20, 40, 150]) ?? 0);
       const namesVersion = Number(this.#random.chance(0.4));
-      const blocks = this.#random.chance(0.3) ? 2 + this.#random.below(40) : 1;
+      // Few of the largest batches fill the window of a shard.
+      const blocks = this.#random.chance(0.3) ? (this.#random.pick([2, 40, 3_000, 4_096]) ?? 1) : 1;
       return `${shard}:${bytes}:${namesVersion}:${blocks}`;
     });
     return toLine(["send", id, this.#nowMs, ...flags, end, ...updates]);

@@ -15,6 +15,7 @@ import {
   seeing,
   settle,
   setUp,
+  spread,
   update,
   updates,
   watch,
@@ -31,7 +32,7 @@ afterEach(() => {
 describe("ends", () => {
   test("at the deadline: sent updates are unknown, updates that were not stored are reported as such", async () => {
     const { wire, sender } = setUp();
-    const call = watch(sender.send(updates(0, 20, MIB), { deadline: deadline(3_000) }));
+    const call = watch(sender.send(spread(4, 5, MIB), { deadline: deadline(3_000) }));
     ack(wire, wire.published[0], 1);
     answer(wire, [applied(1)]);
     await vi.advanceTimersByTimeAsync(3_000);
@@ -103,7 +104,7 @@ describe("ends", () => {
     const { wire, sender } = setUp();
     const abort = new AbortController();
     const call = watch(
-      sender.send(updates(0, 20, MIB), { deadline: deadline(30_000, abort.signal) }),
+      sender.send(spread(4, 5, MIB), { deadline: deadline(30_000, abort.signal) }),
     );
     abort.abort();
     await settle();
@@ -147,14 +148,14 @@ describe("sessions", () => {
 
   test("a new session sends first the updates that had their turn, in the same order", async () => {
     const { wire, sender } = setUp();
-    watch(sender.send(updates(0, 3, 8 * MIB), { deadline: deadline() }));
+    watch(sender.send(updates(0, 3, 3 * MIB), { deadline: deadline() }));
     fail(wire, wire.published[0], FULL);
     fail(wire, wire.published[1], FULL);
     sender.pause();
     await vi.advanceTimersByTimeAsync(5_000);
     expect(wire.published).toHaveLength(2);
     sender.start(6);
-    ack(wire, wire.published[2], 1);
+    answer(wire, [applied(1)], 0, 6);
     const again = wire.published.slice(2);
     expect(again.map(({ subject }) => subject)).toEqual(["log.0.0", "log.0.1", "log.0.2"]);
     expect(again.map((published) => header(published)["n"])).toEqual([1, 2, 3]);
@@ -172,9 +173,9 @@ describe("sessions", () => {
 
   test("nothing is published under a session after the answer that ends it, though that makes room", () => {
     const { wire, sender } = setUp((ending) => ending.pause());
-    watch(sender.send(updates(0, 3, 8 * MIB), { deadline: deadline() }));
+    watch(sender.send(updates(0, 3, 3 * MIB), { deadline: deadline() }));
     answer(wire, [{ n: 1, seq: 4, version: 0, code: "REJOIN" }, applied(2)]);
-    expect(sender.inFlightBytes).toBe(8 * MIB);
+    expect(sender.inFlightBytes).toBe(3 * MIB);
     expect(wire.published).toHaveLength(2);
   });
 

@@ -44,7 +44,7 @@ export function setUp(onEnd: (sender: UpdateSender) => void = () => {}): {
   });
   sender.start(4);
   void sender.send([update(9, 0, MIB)], { deadline: deadline(), stored: true });
-  ack(wire, wire.published[0], 1, "PS_j_9");
+  ack(wire, wire.published[0], 1);
   wire.published.length = 0;
   sender.start(5);
   onTestFinished(() => sender.close());
@@ -92,6 +92,11 @@ export function updates(shard: number, count: number, dataBytes?: number): Updat
   return Array.from({ length: count }, (_, index) => update(shard, index, dataBytes));
 }
 
+/** As many updates of each of so many shards: more may wait for outcomes than those of one shard. */
+export function spread(shards: number, count: number, dataBytes: number): UpdateSource[] {
+  return Array.from({ length: shards }, (_, shard) => updates(shard, count, dataBytes)).flat();
+}
+
 /** A deadline that is given up with the test. */
 export function deadline(timeoutMs = 30_000, signal?: AbortSignal): Deadline {
   const made = Deadline.start("push", signal === undefined ? { timeoutMs } : { timeoutMs, signal });
@@ -105,14 +110,15 @@ export function header(published: Published | undefined): Fields {
   return decodeMessage(published.bytes).fields;
 }
 
-/** Answers a record with its PubAck. */
+/** Answers a record with its PubAck, that of its shard's journal unless another one is given. */
 export function ack(
   wire: FakeWire,
   published: Published | undefined,
   seq: number,
-  stream = "PS_j_0",
+  stream?: string,
 ): void {
   if (published === undefined) throw new Error("nothing was published");
+  stream ??= `PS_j_${published.subject.split(".")[1]}`;
   wire.deliver(published.reply, new TextEncoder().encode(JSON.stringify({ stream, seq })));
 }
 

@@ -12,6 +12,7 @@ import {
   header,
   MIB,
   setUp,
+  spread,
   update,
   updates,
   watch,
@@ -29,7 +30,7 @@ describe("windows", () => {
   test("at most 16 MiB are without a PubAck, and block updates become messages only when admitted", async () => {
     const { wire, sender } = setUp();
     let drafted = 0;
-    const counted = updates(0, 40, MIB).map((one) => ({
+    const counted = spread(5, 7, MIB).map((one) => ({
       ...one,
       draft: (h: Parameters<UpdateSource["draft"]>[0]) => {
         drafted += 1;
@@ -117,11 +118,12 @@ describe("windows", () => {
 
   test("calls wait in order, and shards take turns", () => {
     const { wire, sender } = setUp();
-    watch(sender.send(updates(0, 20, MIB), { deadline: deadline() }));
+    watch(sender.send([...updates(2, 7, MIB), ...updates(3, 7, MIB)], { deadline: deadline() }));
+    watch(sender.send(updates(0, 4, MIB), { deadline: deadline() }));
     watch(sender.send(updates(1, 2, MIB), { deadline: deadline() }));
     for (let i = 0; i < 4; i++) ack(wire, wire.published[i], i + 1);
     const last = wire.published.slice(16).map(({ subject }) => subject);
-    expect(last).toEqual(["log.0.16", "log.1.0", "log.0.17", "log.1.1"]);
+    expect(last).toEqual(["log.0.2", "log.1.0", "log.0.3", "log.1.1"]);
   });
 });
 

@@ -157,7 +157,7 @@ describe("outcomes", () => {
 
   test("block updates that wait when one is rejected are not sent", async () => {
     const { wire, sender } = setUp();
-    const call = watch(sender.send(updates(0, 5, 8 * MIB), { deadline: deadline() }));
+    const call = watch(sender.send(updates(0, 5, 3 * MIB), { deadline: deadline() }));
     expect(wire.published).toHaveLength(2);
     answer(wire, [{ n: 1, seq: 1, version: 0, code: "NON_FINITE", message: "" }, applied(2)]);
     await settle();

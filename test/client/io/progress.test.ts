@@ -22,7 +22,7 @@ function patient(): Deadline {
 
 test("it goes on while the broker stores its updates, or those before them, and while outcomes come", async () => {
   const { wire, sender } = setUp();
-  const call = watch(sender.send(updates(0, 10, MIB), { deadline: patient() }));
+  const call = watch(sender.send(updates(0, 10, MIB / 2), { deadline: patient() }));
   const behind = watch(sender.send([update(1)], { deadline: patient() }));
   wire.holdsPings = true;
   for (let i = 0; i < 10; i++) {

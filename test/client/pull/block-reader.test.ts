@@ -1,9 +1,11 @@
 // Proves how a reader handles the replies to batched reads, where the test plays broker and host: each block
 // gets its values once, whatever chunks are lost, repeated, late or out of order; what is missing is asked
 // for again; errors end the call or begin a look-up as those of pulls do.
+
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Deadline } from "../../../src/client/calls/calls.ts";
 import { type Parameters, SeenVersions } from "../../../src/client/calls/parameters.ts";
+import { LinkWindow } from "../../../src/client/core/link-window.ts";
 import { Positions } from "../../../src/client/core/shard-window.ts";
 import { BlockReader } from "../../../src/client/pull/block-reader.ts";
 import type { BlockRead, BlockState } from "../../../src/client/pull/read-requests.ts";
@@ -25,6 +27,7 @@ import {
   sealMessage,
   toConfig,
 } from "../../../src/protocol/index.ts";
+import { IN_FLIGHT_BYTES_MAX } from "../../../src/protocol/limits.ts";
 import { FakeWire, type Published } from "../../support/fake-wire.ts";
 
 const SHARD = 3;
@@ -57,6 +60,7 @@ beforeEach(() => {
     parameters: { refreshAll } as unknown as Parameters,
     payloadBytesMax: () => wire.payloadBytesMax,
     receivedBytes: () => wire.receivedBytes,
+    link: new LinkWindow(IN_FLIGHT_BYTES_MAX),
     steps: { readStep: undefined, noteClosed: () => undefined, lostPlace: () => undefined },
   });
 });

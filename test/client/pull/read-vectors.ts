@@ -1,5 +1,6 @@
 import { Deadline, type NamedTensor } from "../../../src/client/calls/calls.ts";
 import { Parameters, SeenVersions } from "../../../src/client/calls/parameters.ts";
+import { LinkWindow } from "../../../src/client/core/link-window.ts";
 import { Positions } from "../../../src/client/core/shard-window.ts";
 import type { Session } from "../../../src/client/io/session.ts";
 import { BlockReader } from "../../../src/client/pull/block-reader.ts";
@@ -8,6 +9,7 @@ import { Requests } from "../../../src/client/wire/wire.ts";
 import { decodeMessage, encodeMessage, readCrc } from "../../../src/protocol/codec.ts";
 import { allocateData, type Dtype, type Encoding } from "../../../src/protocol/dtypes.ts";
 import { elementCount, toConfig } from "../../../src/protocol/index.ts";
+import { IN_FLIGHT_BYTES_MAX } from "../../../src/protocol/limits.ts";
 import type { ParameterInfo } from "../../../src/protocol/messages/lifecycle-messages.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";
 import { toHex } from "../../protocol/vector-json.ts";
@@ -59,6 +61,13 @@ function statusOf({ parameters }: Reading): Uint8Array {
   return encodeMessage({ ...job, parameters, more: false, at });
 }
 
+/** A link so fast that everything is asked for at one time. */
+function fastLink(): LinkWindow {
+  const link = new LinkWindow(IN_FLIGHT_BYTES_MAX);
+  link.note(IN_FLIGHT_BYTES_MAX, 1, performance.now());
+  return link;
+}
+
 /** What the client publishes for a reading, before any answer. */
 async function requestsOf(reading: Reading): Promise<object[]> {
   const wire = new FakeWire();
@@ -72,6 +81,7 @@ async function requestsOf(reading: Reading): Promise<object[]> {
     requests: Requests.open(wire, true),
     payloadBytesMax: () => wire.payloadBytesMax,
     receivedBytes: () => wire.receivedBytes,
+    link: fastLink(),
     steps: { readStep: undefined, noteClosed: () => undefined, lostPlace: () => undefined },
   });
   const deadline = Deadline.start("read", { timeoutMs: 1e6 });

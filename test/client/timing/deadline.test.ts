@@ -164,6 +164,19 @@ describe("ByteWindow", () => {
     patient.dispose();
   });
 
+  test("at its timeout a call that waits says what keeps its other requests from being answered", async () => {
+    const window = new ByteWindow(() => 10);
+    const deadline = Deadline.start("pull", { timeoutMs: 5 });
+    await window.acquire(8, deadline);
+    const waiting = expect(window.acquire(9, deadline)).rejects.toMatchObject({
+      code: "NO_MEMORY",
+      message: "pull: not finished within 5 ms; last: too large",
+    });
+    deadline.obstacle = () => new PserverError("NO_MEMORY", "too large");
+    await vi.advanceTimersByTimeAsync(5);
+    await waiting;
+  });
+
   test("a call that ends while it waits takes nothing and blocks nobody", async () => {
     const window = new ByteWindow(() => 10);
     const [patient, hasty] = [Deadline.start("a"), Deadline.start("b", { timeoutMs: 5 })];

@@ -138,7 +138,7 @@ test("shards of an embedding are trained one by one and saved as one tensor", as
   );
 
   const { file } = await client.saveModel("model.safetensors");
-  const model = await openModel(join(models, file));
+  const model = await openModel(file);
   onTestFinished(() => model.close());
   const saved = await Promise.all(
     model.tensors.map(async ({ header: { name, shape }, chunks }) => {

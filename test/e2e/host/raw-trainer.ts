@@ -61,9 +61,19 @@ export function additionSubject(trainer: string): string {
 
 /** A record that adds 1, and whose outcome goes to `reply`, if one is named. */
 export function addition(session: number, n: number, reply = ""): Uint8Array {
+  return additionOf(BigInt64Array.of(1n), session, n, reply);
+}
+
+/** A record that adds these elements; with more than one it is rejected. */
+export function additionOf(
+  elements: BigInt64Array,
+  session: number,
+  n: number,
+  reply = "",
+): Uint8Array {
   const head = { verb: "push", session, n, done: n - 1, reply, epoch: 1 } as const;
   const operation = { op: "mix", alpha: 1, beta: 1 } as const;
-  const data = bytesOf(BigInt64Array.of(1n));
+  const data = bytesOf(elements);
   const draft = draftRecord({ ...head, dtype: "int64", operation }, data.length);
   draft.data.set(data);
   return sealMessage(draft);

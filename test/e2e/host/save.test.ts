@@ -88,7 +88,12 @@ describe("a save", () => {
     });
     expect(told).toContainEqual([16, 32]);
     const { size } = await stat(join(models, "runs", "m.npz"));
-    expect(saved).toEqual({ file: "runs/m.npz", bytes: size, format: "npz", host: "h1" });
+    expect(saved).toEqual({
+      file: join(models, "runs", "m.npz"),
+      bytes: size,
+      format: "npz",
+      host: "h1",
+    });
   });
 
   test.each(["aborted", "out of time"])("that is %s stops, and leaves nothing", async (how) => {
@@ -132,7 +137,7 @@ describe("a save", () => {
     const reply = await other.request(subjects.control("b", "stop"), stop, { timeout: HANG_MS });
     expect(decodeMessage(reply.data).fields).toMatchObject({ stopped: false });
     open();
-    expect(await saving).toMatchObject({ file: "m.npz" });
+    expect(await saving).toMatchObject({ file: join(models, "m.npz") });
   });
 });
 
