@@ -17,12 +17,9 @@ import type { HostVerb, TrainerVerb } from "../../protocol/subjects.ts";
 import type { Change } from "../fold/apply-update.ts";
 import {
   entryBytes,
-  entryChange,
   entryPart,
   type FaultyEntry,
-  firstOffsets,
   offsetsOf,
-  passEntry,
   type RunChange,
 } from "../fold/batch/run-change.ts";
 import type { Block, BlockName } from "../fold/block-actor.ts";
@@ -30,6 +27,7 @@ import type { Payload } from "../fold/elements.ts";
 import { type FoldedRecord, type JournalRecord, readable } from "../fold/journal-record.ts";
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import { measure, type Statistics } from "../fold/statistics.ts";
+import { RunLines } from "./run-lines.ts";
 
 /**
  * What a record, or an entry of a batch, asks for; `unreadable` if it cannot be read. `left-out` stands for records
@@ -271,19 +269,39 @@ function describeRuns(
   memory: Shard["memory"],
 ): UpdateEvent[] {
   const events: UpdateEvent[] = [];
-  const entries = runs.reduce((sum, { run }) => sum + run.numbers.length, 0);
-  for (const change of runs) {
-    const { verb } = change.run;
-    const offsets = firstOffsets();
-    for (let place = 0; place < change.run.numbers.length; place++) {
-      const { step, block } = describeChange(entryChange(change, place, offsets), memory);
-      const entry = events.length;
-      const at = { timeMs, shard, generation, seq, entry, entries };
-      events.push({ ...at, verb, outcome, trainer, session, n, step, block });
-      passEntry(change.run, place, offsets);
-    }
+  const lines = new RunLines(runs, memory);
+  const { entries } = lines;
+  for (let entry = 0; entry < entries; entry++) {
+    const { verb } = lines;
+    const change = lines.next();
+    const step = change.operation.op === "grad" ? lines.step : undefined;
+    const block = { ...change, statistics: { ...change.statistics } };
+    const at = { timeMs, shard, generation, seq, entry, entries };
+    events.push({ ...at, verb, outcome, trainer, session, n, step, block });
   }
   return events;
+}
+
+/** The lines of a batch that was applied. */
+export interface BatchLines {
+  /** The event of its first entry, without what that did to its block. */
+  readonly first: UpdateEvent;
+  readonly lines: RunLines;
+}
+
+/** Describes a batch that was applied, for the tape; undefined for any other record. As {@link describeRecord}. */
+export function batchLines(
+  folded: FoldedRecord,
+  shard: Pick<Shard, "memory">,
+  place: Pick<UpdatePlace, "shard" | "generation">,
+): BatchLines | undefined {
+  if (folded.kind !== "trainer" || folded.runs.length === 0) return undefined;
+  const { seq, timeMs, subject, header, runs } = folded;
+  const lines = new RunLines(runs, shard.memory);
+  const { entries, verb, step } = lines;
+  const at = { timeMs, shard: place.shard, generation: place.generation, seq, entry: 0, entries };
+  const sender = { trainer: subject.trainer, session: header.session, n: header.n };
+  return { first: { ...at, verb, outcome: outcomeOf(folded), ...sender, step }, lines };
 }
 
 function describeChange(

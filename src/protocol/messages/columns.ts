@@ -64,7 +64,8 @@ export class ColumnReader {
 
   #aligned(count: number): Uint8Array {
     const bytes = this.bytes(count);
-    return bytes.byteOffset % COLUMN_ALIGN_BYTES === 0 ? bytes : bytes.slice();
+    // A copy even of a Buffer, whose own `slice` shares memory.
+    return bytes.byteOffset % COLUMN_ALIGN_BYTES === 0 ? bytes : new Uint8Array(bytes);
   }
 }
 

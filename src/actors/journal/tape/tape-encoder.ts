@@ -181,7 +181,7 @@ export class TapeEncoder {
   #seq = 0;
   #timeUs = 0;
   #startUs = 0;
-  #previous: BlockChange | undefined;
+  #previous: EntryKind | undefined;
 
   /** `after` is the last record before the message. */
   constructor(generation: number, after: number) {
@@ -210,10 +210,29 @@ export class TapeEncoder {
   add(events: readonly UpdateEvent[], isWhole: boolean): void {
     const [first] = events;
     if (first === undefined) return;
+    const blocks = events.flatMap(({ block }) => block ?? []);
+    // In a batch, every gradient names the same step, and nothing else names one.
+    const step = first.step ?? events.find((event) => event.step !== undefined)?.step;
+    let next = 0;
+    const lines = { next: () => blocks[next++] as BlockChange };
+    this.addEntries({ ...first, step }, lines, blocks.length, isWhole);
+  }
+
+  /**
+   * Adds the next `count` entries of a record, of which `first` is the first one; 0 for a record about no block. What
+   * `lines` returns is used before the next call.
+   * @throws INTERNAL if they cannot be written; then nothing is added.
+   */
+  addEntries(
+    first: UpdateEvent,
+    lines: { next(): BlockChange },
+    count: number,
+    isWhole: boolean,
+  ): void {
     const undo = this.#place();
     try {
       if (this.#from === 0) this.#begin(first);
-      this.#record(first, events);
+      this.#record(first, lines, count);
     } catch (error) {
       undo();
       throw error;
@@ -276,17 +295,15 @@ export class TapeEncoder {
     this.#timeUs = this.#startUs;
   }
 
-  #record(first: UpdateEvent, events: readonly UpdateEvent[]): void {
-    const { outcome, trainer, note, bytes, block, undescribed } = first;
-    // In a batch, every gradient names the same step, and nothing else names one.
-    const step = first.step ?? events.find((event) => event.step !== undefined)?.step;
+  #record(first: UpdateEvent, lines: { next(): BlockChange }, count: number): void {
+    const { outcome, trainer, note, bytes, step, undescribed } = first;
     const writer = this.#writer;
     const has =
       (trainer === undefined ? 0 : RECORD.sender) |
       (step === undefined ? 0 : RECORD.step) |
       (note === undefined ? 0 : RECORD.note) |
       (bytes === undefined ? 0 : RECORD.bytes) |
-      (block === undefined ? 0 : RECORD.entries) |
+      (count === 0 ? 0 : RECORD.entries) |
       (undescribed === undefined ? 0 : RECORD.undescribed);
     writer.uint8(TAPE_OUTCOMES.indexOf(outcome.kind) | has);
     writer.uint8(TAPE_VERBS.indexOf(first.verb));
@@ -299,11 +316,11 @@ export class TapeEncoder {
     if (note !== undefined) writer.block(packValue(note));
     if (bytes !== undefined) writer.varint(bytes);
     if (undescribed !== undefined) this.#name(undescribed);
-    if (block === undefined) return;
+    if (count === 0) return;
     writer.varint(first.entry);
     writer.varint(first.entries);
-    writer.varint(events.length);
-    for (const event of events) if (event.block !== undefined) this.#entry(event.block);
+    writer.varint(count);
+    for (let i = 0; i < count; i++) this.#entry(lines.next());
   }
 
   /**
@@ -333,7 +350,10 @@ export class TapeEncoder {
     const { part, version, behind, statistics } = change;
     const writer = this.#writer;
     const isAlike = this.#previous !== undefined && areAlike(this.#previous, change);
-    this.#previous = change;
+    if (!isAlike) {
+      const { operation, dtype, encoding } = change;
+      this.#previous = { operation, dtype, encoding };
+    }
     const isWide = statistics !== undefined && needsFloat64(change, statistics);
     const counts = statistics !== undefined && statistics.zeros + statistics.nonFinite > 0;
     writer.uint8(
@@ -394,8 +414,11 @@ export class TapeEncoder {
   }
 }
 
+/** What neighbouring entries often have in common. */
+type EntryKind = Pick<BlockChange, "operation" | "dtype" | "encoding">;
+
 /** Whether two changes have the same operation, element type and encoding. */
-function areAlike(a: BlockChange, b: BlockChange): boolean {
+function areAlike(a: EntryKind, b: EntryKind): boolean {
   if (a.dtype !== b.dtype || a.encoding !== b.encoding) return false;
   const [one, other] = [a.operation, b.operation];
   if (one === other) return true;

@@ -9,6 +9,8 @@ import {
 import type { FoldedRecord, FoldObserver } from "../../fold/journal-record.ts";
 import type { Shard } from "../../fold/shard.ts";
 import {
+  type BatchLines,
+  batchLines,
   describeRecord,
   leftOutLine,
   senderOf,
@@ -146,7 +148,12 @@ export class TapeWriter implements FoldObserver {
     }
     const place = { shard: this.#deps.shard, generation: this.#deps.generation() };
     if (this.#isThinned(folded, place)) return;
-    this.#writeFor(folded, describeRecord(folded, this.#deps.folded, place));
+    const batch = batchLines(folded, this.#deps.folded, place);
+    if (batch === undefined) {
+      this.#writeFor(folded, describeRecord(folded, this.#deps.folded, place));
+    } else {
+      this.#charge(folded, this.#writeBatch(batch));
+    }
   }
 
   /** Takes a record that could not be described or written, and writes a line that says so. */
@@ -226,9 +233,28 @@ export class TapeWriter implements FoldObserver {
 
   /** Adds the lines of one record to the tape, and to what its trainer has used. @throws as {@link #write}. */
   #writeFor(folded: FoldedRecord, events: readonly UpdateEvent[]): void {
-    const bytes = this.#write(events);
+    this.#charge(folded, this.#write(events));
+  }
+
+  #charge(folded: FoldedRecord, bytes: number): void {
     const trainer = senderOf(folded);
     if (trainer !== undefined) this.#allowance.charge(trainer, bytes);
+  }
+
+  /** Adds the lines of a batch; returns their bytes. @throws INTERNAL if they cannot be written. */
+  #writeBatch({ first, lines }: BatchLines): number {
+    const encoder = this.#encoderOf(first.generation, first.seq);
+    let bytes = 0;
+    for (let entry = 0; entry < first.entries; entry += ENTRIES_AT_ONCE) {
+      const before = encoder.bytes;
+      const count = Math.min(ENTRIES_AT_ONCE, first.entries - entry);
+      const { verb } = lines;
+      encoder.addEntries({ ...first, entry, verb }, lines, count, entry + count === first.entries);
+      bytes += encoder.bytes - before;
+      if (encoder.bytes >= MESSAGE_BYTES) this.#seal();
+    }
+    this.#lineTimer ??= setTimeout(() => this.#seal(), LINE_MS);
+    return bytes;
   }
 
   /** Adds the lines of one record; returns their bytes. @throws INTERNAL if they cannot be written. */
