@@ -259,7 +259,7 @@ static pserver_status read_left_blocks(struct reads *reads) {
   for (size_t i = 0; i < reads->arguments->count; i++) {
     if (!reads->states[i].is_read) total += reads->parameters[i]->layout.blocks;
   }
-  struct ps_block_read *blocks = calloc(total, sizeof *blocks);
+  struct ps_block_read *blocks = malloc(total * sizeof *blocks);
   if (blocks == NULL) return ps_no_memory("%zu blocks", total);
   pserver_status status = read_blocks(reads, blocks, total);
   free(blocks);

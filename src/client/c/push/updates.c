@@ -76,7 +76,7 @@ pserver_status ps_send_updates(struct ps_call *call, struct ps_parameter_update 
   size_t total = 0;
   for (size_t i = 0; i < count; i++) total += updates[i].parameter->layout.blocks;
   struct ps_sending sent = {.count = total, .mode = mode, .goes_alone = goes_alone};
-  sent.sources = calloc(total, sizeof(struct ps_block_source));
+  sent.sources = malloc(total * sizeof(struct ps_block_source));
   if (sent.sources == NULL) return ps_no_memory("%zu blocks", total);
   struct ps_block_source *sources = sent.sources;
   for (size_t i = 0; i < count; i++) {
@@ -124,7 +124,7 @@ static pserver_status send_whole(struct ps_call *call, const char *const *names,
                                  const pserver_tensor *values, size_t count,
                                  const struct ps_parameter_update *kind, bool stored_is_enough) {
   struct ps_parameter **found = calloc(count, sizeof *found);
-  struct ps_parameter_update *updates = calloc(count, sizeof *updates);
+  struct ps_parameter_update *updates = malloc(count * sizeof *updates);
   struct ps_parameter_set set;
   bool has_memory = ps_parameter_set_init(&set, count) && found != NULL && updates != NULL;
   pserver_status status = has_memory ? ps_find_parameters(call, names, count, false, found)
@@ -227,7 +227,7 @@ pserver_status pserver_push_with(pserver_client *client, const char *name, const
 static pserver_status send_part(struct ps_call *call, struct ps_part_push *push, bool stored_is_enough) {
   struct ps_sending updates = {.count = push->count, .mode = {.is_done_when_stored = stored_is_enough}};
   if (push->count == 0) return PSERVER_OK;
-  updates.sources = calloc(push->count, sizeof(struct ps_block_source));
+  updates.sources = malloc(push->count * sizeof(struct ps_block_source));
   if (updates.sources == NULL) return ps_no_memory("a part");
   ps_cut_part_push(push, updates.sources);
   pserver_status status = ps_send(call, &updates);
