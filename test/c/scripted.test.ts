@@ -173,6 +173,12 @@ const SCENARIOS = {
     "what has not changed is not asked for, and stays where it is",
     "what was read of another journal or parameter says nothing",
   ],
+  names: [
+    "many names are looked up with few requests, and once",
+    "a list of names is not taken for another one",
+    "after STALE_EPOCH names given again are looked up, and their numbers are others",
+    "a parameter whose blocks have no numbers is an error",
+  ],
   initializations: [
     "many parameters are declared and stored with few messages",
     "no request has more parameters than a reply of the broker's largest message",

@@ -389,7 +389,8 @@ static void pack_parameter(struct ps_draft *draft, const void *name, size_t byte
   ps_pack_text(draft, "epoch", 5);
   ps_pack_whole(draft, job.epoch + is_anew);
   ps_pack_text(draft, "firstNumber", 11);
-  ps_pack_whole(draft, first_number(name, bytes, job.epoch + is_anew));
+  ps_pack_whole(draft,
+                job.number == NULL ? first_number(name, bytes, job.epoch + is_anew) : *job.number);
   ps_pack_text(draft, "ready", 5);
   msgpack_pack_true(&draft->packer);
   ps_pack_text(draft, "layout", 6);

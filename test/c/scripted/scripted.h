@@ -40,6 +40,8 @@ struct scripted_job {
   /** Epoch of the parameters; from this name on, in order, it is higher by 1; NULL: for none. */
   uint64_t epoch;
   const char *anew_from;
+  /** Number of block 0 of every parameter; NULL: first_number(). */
+  const uint64_t *number;
   /** Of the parameter "w", and of any other that is asked for: blocks of some rows, of two elements; block i
    * is on shard i modulo `shards`. */
   uint64_t blocks;
@@ -165,6 +167,7 @@ extern const struct scenario cancel_scenarios[];
 extern const struct scenario fallback_scenarios[];
 extern const struct scenario loss_scenarios[];
 extern const struct scenario read_scenarios[];
+extern const struct scenario name_scenarios[];
 extern const struct scenario init_scenarios[];
 extern const struct scenario reaction_scenarios[];
 
