@@ -1,7 +1,7 @@
 import { applyGradient } from "../src/actors/fold/apply-update.ts";
 import { BlockActor, slotPlan } from "../src/actors/fold/block-actor.ts";
 import { ShardMemory } from "../src/actors/kernel/shard-memory.ts";
-import { ElementReader } from "../src/actors/owner/reads.ts";
+import { ElementReader } from "../src/actors/owner/element-reader.ts";
 import { sumRows } from "../src/client/push/block-updates.ts";
 import { toConfig } from "../src/protocol/config/index.ts";
 import { readPartIndex, writePartIndex } from "../src/protocol/messages/parts.ts";
@@ -112,8 +112,9 @@ function blockOf(
   const rate = optimizer === "none" ? {} : { learningRate: 1e-3 };
   const config = toConfig({ sparse: true, optimizer, ...rate });
   const place = { shape, start: 0, count: rows * rowElements, dtype: "float32", config } as const;
-  const header = { parameter: "rows", index: 0, epoch: 1, version: 1, updates: 0, ...place };
-  const block = new BlockActor(memory, header, slotPlan(place, { mode: "async" }));
+  const name = { parameter: "rows", index: 0, number: 1 };
+  const header = { ...name, epoch: 1, version: 1, updates: 0, ...place };
+  const block = new BlockActor(memory, header, slotPlan(place, { mode: "async" }), 0);
   block.values().fill(0);
   return { memory, block };
 }

@@ -9,6 +9,7 @@ import {
   decodeMessage,
   encodeMessage,
   type Fields,
+  hashName,
   JobSubjects,
   type ParameterConfigInput,
   type ParameterInfo,
@@ -24,7 +25,12 @@ export function parameter(
 ): ParameterInfo {
   const layout = { elements: 4, blockElements: 4, blocks: 1, firstShard: 0, shards: 1 };
   const info = { name, dtype: "float32", shape: [4], epoch: 1, ready: true, layout } as const;
-  return { ...info, config: toConfig(config), ...more };
+  return {
+    ...info,
+    firstNumber: 1 + (hashName(name) % 2 ** 31),
+    config: toConfig(config),
+    ...more,
+  };
 }
 
 /** A connection to hosts that know these parameters. */

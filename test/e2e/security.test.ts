@@ -129,11 +129,10 @@ async function piecesOf(connection: NatsConnection): Promise<boolean[]> {
       },
     });
   });
-  const whole = { parameter: "w", epoch: 1, index: undefined, have: 0 };
-  const entries = [0, SHARDS].map((block) => {
-    return { ...whole, block, rows: { rows: 1, rowElements: 1 } };
-  });
-  const request = encodeBatchRead({ generation: 1, seq: 0, waitMs: 5_000 }, entries);
+  // The job's first parameter: its blocks have the numbers from 1 on.
+  const numbers = Uint32Array.of(1, 1 + SHARDS);
+  const wanted = { numbers, parts: undefined, have: undefined };
+  const request = encodeBatchRead({ generation: 1, seq: 0, waitMs: 5_000 }, wanted);
   connection.publish(SUBJECTS.read(hashName("w") % SHARDS, "trainer-1"), request, { reply });
   await arrived;
   return pieces;

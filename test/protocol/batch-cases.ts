@@ -27,7 +27,7 @@ export const WHOLE: Omit<BatchRun, "numbers" | "counts"> = {
 /** Writes a batch with its values. */
 export function writtenBatch(header: RecordHeader, runs: readonly FilledRun[]): Uint8Array {
   const { draft, values } = draftBatch(header, runs);
-  runs.forEach((run, i) => values[i]?.set(run.values));
+  for (const [i, run] of runs.entries()) values[i]?.set(run.values);
   return sealMessage(draft);
 }
 

@@ -41,10 +41,10 @@ const declaration: fc.Arbitrary<Declaration> = fc.record({
   ),
 });
 const info: fc.Arbitrary<ParameterInfo> = fc
-  .tuple(declaration, positive, fc.boolean())
-  .map(([declared, epoch, ready]) => {
+  .tuple(declaration, positive, fc.boolean(), fc.integer({ min: 1, max: 2 ** 31 }))
+  .map(([declared, epoch, ready, firstNumber]) => {
     const layout = computeLayout({ ...declared, shards: 16, maxPayloadBytes: 1 << 23 });
-    return { ...declared, epoch, ready, layout };
+    return { ...declared, epoch, ready, layout, firstNumber };
   });
 const state = fc.constantFrom("uninitialized", "initializing", "ready");
 const position = fc.record({ generation: positive, seq: counter });

@@ -6,15 +6,12 @@ import { decodeMessage, encodeMessage } from "../../src/protocol/codec.ts";
 import {
   blockRows,
   type PartIndex,
-  packedIndexBytes,
   parsePartEntry,
   partCounts,
   partElements,
   partEntry,
   partIndexBytes,
-  readPackedIndex,
   readPartIndex,
-  writePackedIndex,
   writePartIndex,
 } from "../../src/protocol/messages/parts.ts";
 import { codeOf } from "./refusal.ts";
@@ -106,48 +103,4 @@ describe("the rows of a block", () => {
 test("a part has rows times offsets, or whole rows", () => {
   expect(partElements({ rows: 3 }, BLOCK)).toBe(150);
   expect(partElements({ rows: 3, inner: 4 }, BLOCK)).toBe(12);
-});
-
-describe("a packed index", () => {
-  const index = fc.record(
-    { rows: numbers(BLOCK.rows), inner: numbers(BLOCK.rowElements) },
-    { requiredKeys: ["rows"] },
-  );
-  const wide = { rows: 65_537, rowElements: 65_537 };
-
-  test.each([
-    ["uint16", BLOCK, 2],
-    ["uint32", wide, 4],
-  ])("comes back as %s, with the elements after it", (_width, block, numberBytes) => {
-    fc.assert(
-      fc.property(index, fc.nat(40), (given, elementBytes) => {
-        const count = given.rows.length + (given.inner?.length ?? 0);
-        const bytes = packedIndexBytes(partCounts(given), block);
-        expect(bytes).toBe(Math.ceil((count * numberBytes) / 8) * 8);
-        const data = new Uint8Array(bytes + elementBytes).fill(7);
-        expect(writePackedIndex(data, given, block)).toBe(bytes);
-        const read = readPackedIndex(partCounts(given), data, block);
-        expect([...read.rows]).toEqual([...given.rows]);
-        expect(read.inner && [...read.inner]).toEqual(given.inner && [...given.inner]);
-        expect([...read.elements]).toEqual(new Array(elementBytes).fill(7));
-      }),
-    );
-  });
-
-  test("is wide as soon as one of its lists has to be", () => {
-    const long = { rows: 2, rowElements: 65_537 };
-    expect(packedIndexBytes({ rows: 4 }, long)).toBe(8);
-    expect(packedIndexBytes({ rows: 3, inner: 1 }, long)).toBe(16);
-    expect(packedIndexBytes({ rows: 4 }, { rows: 65_536, rowElements: 1 })).toBe(8);
-    expect(packedIndexBytes({ rows: 4 }, { rows: 65_537, rowElements: 1 })).toBe(16);
-  });
-
-  test.each([
-    ["too short", [1, 0, 2, 0], { rows: 2 }, "BAD_LENGTH"],
-    ["descending", [2, 0, 1, 0, 0, 0, 0, 0], { rows: 2 }, "BAD_INDEX"],
-    ["out of range", [1, 0, 232, 3, 0, 0, 0, 0], { rows: 2 }, "BAD_INDEX"],
-    ["with padding that is not zero", [1, 0, 2, 0, 0, 0, 0, 9], { rows: 2 }, "BAD_INDEX"],
-  ])("is refused if it is %s", (_what, bytes, counts, code) => {
-    expect(codeOf(() => readPackedIndex(counts, Uint8Array.from(bytes), BLOCK))).toBe(code);
-  });
 });

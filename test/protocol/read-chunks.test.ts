@@ -5,8 +5,9 @@ import { describe, expect, test } from "vitest";
 import { decodeMessage, sealMessage } from "../../src/protocol/codec.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { BATCH_ENTRIES_MAX } from "../../src/protocol/limits.ts";
+import { draftReadChunk, parseReadChunk } from "../../src/protocol/messages/batch-reads.ts";
 import { encodeError } from "../../src/protocol/messages/outcomes.ts";
-import { draftReadChunk, parseReadChunk } from "../../src/protocol/messages/reads.ts";
+
 import { counter, positive } from "./arbitraries.ts";
 import { codeOf } from "./refusal.ts";
 import { testRefusals } from "./refused-fields.ts";
@@ -18,15 +19,19 @@ describe("a chunk of a reply", () => {
       more: fc.boolean(),
       generation: positive,
       seq: counter,
-      versions: fc.array(counter, { minLength: 1, maxLength: 40 }),
-      data: fc.uint8Array({ maxLength: 64 }),
+      versions: fc
+        .array(counter, { minLength: 1, maxLength: 40 })
+        .map((versions) => Float64Array.from(versions)),
+      data: fc.array(fc.nat(255), { minLength: 16, maxLength: 16 }),
     });
     fc.assert(
-      fc.property(chunk, ({ data, ...header }) => {
-        const draft = draftReadChunk(header, data.length);
-        draft.data.set(data);
-        const given = parseReadChunk(decodeMessage(sealMessage(draft)));
-        expect({ ...given, data: [...given.data] }).toEqual({ ...header, data: [...data] });
+      fc.property(chunk, fc.nat(7), ({ data, ...header }, offset) => {
+        const { draft, values } = draftReadChunk(header, data.length);
+        values.set(data);
+        // In a Buffer at any address, as messages are received.
+        const bytes = Buffer.concat([new Uint8Array(offset), sealMessage(draft)]).subarray(offset);
+        const given = parseReadChunk(decodeMessage(bytes));
+        expect({ ...given, values: [...given.values] }).toEqual({ ...header, values: data });
       }),
     );
   });
@@ -37,7 +42,7 @@ describe("a chunk of a reply", () => {
   });
 
   testRefusals(
-    { from: 0, more: false, generation: 1, seq: 0, versions: [1] },
+    { from: 0, more: false, generation: 1, seq: 0, entries: 1 },
     (fields) => parseReadChunk({ fields, data: new Uint8Array(8) }),
     [
       ["from", undefined],
@@ -46,11 +51,20 @@ describe("a chunk of a reply", () => {
       ["more", 1],
       ["generation", 0],
       ["seq", null],
-      ["versions", undefined],
-      ["versions", []],
-      ["versions", [1, -1]],
-      ["versions", [0.5]],
-      ["versions", Array.from({ length: BATCH_ENTRIES_MAX + 1 }, () => 1)],
+      ["entries", undefined],
+      ["entries", 0],
+      ["entries", BATCH_ENTRIES_MAX + 1],
     ],
   );
+
+  test.each([
+    ["of more entries than it has bytes for", 2, [1], "BAD_LENGTH"],
+    ["with a version below 0", 1, [-1], "BAD_VALUE"],
+    ["with a version that is no whole number", 1, [0.5], "BAD_VALUE"],
+    ["with a version that is no number", 1, [Number.NaN], "BAD_VALUE"],
+  ])("%s is refused", (_what, entries, versions, code) => {
+    const data = new Uint8Array(Float64Array.from(versions).buffer);
+    const fields = { from: 0, more: false, generation: 1, seq: 0, entries };
+    expect(codeOf(() => parseReadChunk({ fields, data }))).toBe(code);
+  });
 });

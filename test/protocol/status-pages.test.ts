@@ -14,6 +14,7 @@ function info(name: string): ParameterInfo {
     epoch: 1,
     ready: true,
     layout: { elements: 1, blockElements: 1, blocks: 1, firstShard: 0, shards: 2 },
+    firstNumber: 1,
   };
 }
 

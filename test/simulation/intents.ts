@@ -1,6 +1,6 @@
 import { sealMessage } from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
-import { type BatchItem, draftBatch } from "../../src/protocol/messages/batch-records.ts";
+import { draftBatch } from "../../src/protocol/messages/batch-records.ts";
 import { encodeHostRecord, type HostRecord } from "../../src/protocol/messages/host-records.ts";
 import { draftRecord, type TrainerRecord } from "../../src/protocol/messages/records.ts";
 import { JobSubjects } from "../../src/protocol/subjects.ts";
@@ -71,8 +71,13 @@ export function publishGrant(trainer: string, epoch: number): Publication {
   return publishHost({
     verb: "declare",
     trainer,
-    parameters: [{ ...place, config: CONFIG, epoch }],
+    parameters: [{ ...place, config: CONFIG, epoch, firstNumber: numberOf(epoch, 0) }],
   });
+}
+
+/** The number of a block: each initialization gives others. */
+export function numberOf(epoch: number, index: number): number {
+  return 1 + epoch * BLOCKS + index;
 }
 
 export function publishTrainer(intent: TrainerIntent): Publication {
@@ -100,17 +105,19 @@ function payloadOf(intent: TrainerIntent, verb: "init" | "push"): Uint8Array {
 
 function batchPayload(intent: TrainerIntent): Uint8Array {
   const blocks = blocksOf(intent);
-  const pieces = blocks.map((index) => new Uint8Array(elementsOf(intent, index).buffer));
-  const record = toRecord(intent, "push");
-  const items = blocks.map((index, i): BatchItem => {
-    return { parameter: PARAMETER, index, record, dataBytes: pieces[i]?.length ?? 0 };
-  });
-  const draft = draftBatch(record, items);
-  // All lengths are multiples of 8, so nothing is padded.
+  const pieces = blocks.map((index) => elementsOf(intent, index));
+  const run = {
+    ...({ verb: "push", dtype: "int64", encoding: undefined, parts: undefined } as const),
+    operation: { op: "mix", alpha: 1, beta: 1 } as const,
+    ...{ norms: undefined, seen: undefined },
+    numbers: Uint32Array.from(blocks, (index) => numberOf(intent.epoch, index)),
+    counts: Uint32Array.from(pieces, ({ length }) => length),
+  };
+  const { draft, values } = draftBatch(toRecord(intent, "push"), [run]);
   let at = 0;
   for (const piece of pieces) {
-    draft.data.set(piece, at);
-    at += piece.length;
+    values[0]?.set(new Uint8Array(piece.buffer), at);
+    at += piece.byteLength;
   }
   return sealMessage(draft);
 }

@@ -1,3 +1,4 @@
+import { entryBytes, offsetsOf } from "../../src/actors/fold/batch/run-change.ts";
 import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import type { RecordAnswer } from "../../src/actors/fold/shard.ts";
 import {
@@ -106,11 +107,18 @@ function fittingEntries(record: JournalRecord): JournalRecord {
   if (SUBJECTS.parseLog(record.subject).by !== "batch") return record;
   try {
     const message = decodeMessage(record.payload);
-    const entries = parseBatch(parseRecordHeader(message.fields), message, BLOCKS);
-    const fitting = entries.filter(({ data }) => data.length === 8 * ELEMENTS);
-    const items = fitting.map(({ data, ...entry }) => ({ ...entry, dataBytes: data.length }));
-    const draft = draftBatch(parseRecordHeader(message.fields), items);
-    for (const [i, { data }] of fitting.entries()) draft.data.set(data, i * 8 * ELEMENTS);
+    const [run] = parseBatch(message, BLOCKS).runs;
+    if (run === undefined) return record;
+    const fits = [...run.counts.keys()].filter((place) => run.counts[place] === ELEMENTS);
+    const own = {
+      ...run,
+      numbers: Uint32Array.from(fits, (place) => run.numbers[place] as number),
+      counts: new Uint32Array(fits.length).fill(ELEMENTS),
+    };
+    const { draft, values } = draftBatch(parseRecordHeader(message.fields), [own]);
+    fits.forEach((place, i) => {
+      values[0]?.set(entryBytes(run, place, offsetsOf(run, place)), i * 8 * ELEMENTS);
+    });
     return { ...record, payload: sealMessage(draft) };
   } catch (error) {
     if (error instanceof PserverError) return record;

@@ -96,6 +96,7 @@ class Host implements FakeHost {
   readonly #options: Parameters<typeof startFakeHost>[0];
   readonly #leaseMs: number;
   readonly #parameters: Map<string, ParameterInfo> = new Map();
+  #nextNumber = 1;
   readonly #sessions: Map<string, number> = new Map();
   readonly #creating: Map<string, string> = new Map();
   readonly #readings: Map<number, () => void> = new Map();
@@ -412,23 +413,24 @@ class Host implements FakeHost {
   /** Answers a batched read of whole blocks, in one chunk. */
   #readBatch(message: Msg): void {
     const number = Number(message.subject.split(".")[3]);
-    const { entries, generation, seq } = decodeBatchRead(message.data);
+    const { numbers, parts, generation, seq } = decodeBatchRead(message.data);
     this.#when(number, seq, () =>
       this.#answer(message, () => {
-        const blocks = entries.map(({ parameter, block: index, epoch, part }) => {
-          const block = this.shards[number]?.block(parameter, index);
-          if (block?.epoch !== epoch) throw new PserverError("STALE_EPOCH", "stale");
-          if (part !== undefined) throw new PserverError("INTERNAL", "this host reads no parts");
+        if (parts !== undefined) throw new PserverError("INTERNAL", "this host reads no parts");
+        const blocks = [...numbers].map((each) => {
+          const block = this.shards[number]?.blockOfNumber(each);
+          if (block === undefined) throw new PserverError("STALE_EPOCH", "stale");
           return block;
         });
-        const dataBytes = blocks.reduce((sum, { bytes }) => sum + paddedBytes(bytes), 0);
-        const versions = blocks.map(({ version }) => version);
+        const valueBytes = blocks.reduce((sum, { bytes }) => sum + paddedBytes(bytes), 0);
+        const versions = Float64Array.from(blocks, ({ version }) => version);
         const position = { generation, seq: this.shards[number]?.seq ?? 0 };
-        const draft = draftReadChunk({ ...position, from: 0, more: false, versions }, dataBytes);
-        draft.data.fill(0);
+        const header = { ...position, from: 0, more: false, versions };
+        const { draft, values } = draftReadChunk(header, valueBytes);
+        values.fill(0);
         let at = 0;
         for (const block of blocks) {
-          draft.data.set(block.values(), at);
+          values.set(block.values(), at);
           at += paddedBytes(block.bytes);
         }
         return sealMessage(draft);
@@ -519,7 +521,10 @@ class Host implements FakeHost {
       maxPayloadBytes: payloadBytesMaxOf(this.#connection),
       wholeRows: config.sparse,
     });
-    const info = { ...declaration, epoch: Math.max(1, this.#epoch), ready: false, layout };
+    const epoch = Math.max(1, this.#epoch);
+    const firstNumber = this.#nextNumber;
+    this.#nextNumber += layout.blocks;
+    const info = { ...declaration, epoch, ready: false, layout, firstNumber };
     this.#parameters.set(name, info);
     // Published before the answer, and so stored before what the trainer then sends.
     this.#tell(this.#grant(trainer, info));

@@ -59,7 +59,7 @@ export function batchPayload(
     head,
     runs.map((run) => runOf(run, numberOf)),
   );
-  runs.forEach((run, i) => values[i]?.set(Buffer.concat(run.map(bytesOfUpdate))));
+  for (const [i, run] of runs.entries()) values[i]?.set(Buffer.concat(run.map(bytesOfUpdate)));
   return sealMessage(draft);
 }
 

@@ -86,7 +86,7 @@ export function samples(): Sample[] {
     },
   ];
   journal.batch(batch, sender);
-  const init = { kind: "init", config: { learningRate: 0.5 } } as const;
+  const init = { kind: "init" } as const;
   journal.batch([{ parameter: "new", data: Float32Array.of(7, 8), change: init }], sender);
   return journal.records.slice(first);
 }
@@ -141,16 +141,16 @@ const LIKELY: Readonly<Record<string, readonly unknown[]>> = {
   reply: ["", "_INBOX_test.t.alice.1", "elsewhere"],
   ...{ shape: [[2], [4, 3], [1, 2], [2 ** 40]], start: [0, 1], count: [1, 2, 3] },
   ...{ parameter: ["w", "rows", "m", "count", "new", "gone"], verb: ["push", "set", "init"] },
-  ...{ config: [{}, { optimizer: "adam", learningRate: 1 }], groups: [[], [{}]] },
-  blocks: [[[0, 8]], [[0, 8, 1]], [[0, 4, 1, 1]], [[1, 8]], [[0, 7]], [[0, 1, 2, 3, 4]]],
+  ...{ config: [{}, { optimizer: "adam", learningRate: 1 }], runs: [[], [{}]] },
+  ...{ entries: [0, 1, 2, 4097], elements: [1, 2, 3, 6], norms: [true, 1] },
   note: [{}, { mark: "x", loss: -0.5 }, { deep: {} }, { "": 1 }, { text: "\ud7ff", big: 2 ** 60 }],
 };
 
-/** Another likely value for an entry of a record, or of one of the groups of a batch. */
+/** Another likely value for an entry of a record, or of one of the runs of a batch. */
 interface LikelyChange {
   readonly name: string;
   readonly value: unknown;
-  readonly group: number;
+  readonly run: number;
 }
 const likelyChange: fc.Arbitrary<LikelyChange> = fc
   .constantFrom(
@@ -161,16 +161,16 @@ const likelyChange: fc.Arbitrary<LikelyChange> = fc
     fc.record({
       name: fc.constant(name),
       value: fc.constantFrom<unknown>(...(LIKELY[name] ?? [])),
-      group: fc.nat(3),
+      run: fc.nat(3),
     }),
   );
 
-function withLikely(fields: Fields, { name, value, group }: LikelyChange): Fields {
-  const { groups } = fields;
-  if (!Array.isArray(groups) || group >= groups.length) return { ...fields, [name]: value };
+function withLikely(fields: Fields, { name, value, run }: LikelyChange): Fields {
+  const { runs } = fields;
+  if (!Array.isArray(runs) || run >= runs.length) return { ...fields, [name]: value };
   return {
     ...fields,
-    groups: groups.map((each, i) => (i === group ? { ...each, [name]: value } : each)),
+    runs: runs.map((each, i) => (i === run ? { ...each, [name]: value } : each)),
   };
 }
 

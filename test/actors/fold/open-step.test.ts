@@ -28,6 +28,8 @@ import { type FloatData, KernelBlock } from "./reference/kernel-block.ts";
 
 const SYNC = { mode: "sync", trainers: 3, backups: 0, reduce: "mean" } as const;
 
+const NAME = { parameter: "w", index: 0, number: 1 };
+
 /** A block of a job in steps, and what is told before it changes. */
 class SteppedBlock {
   readonly memory: ShardMemory = ShardMemory.create();
@@ -40,7 +42,7 @@ class SteppedBlock {
   constructor(config: ParameterConfig, values: FloatData, shape: readonly number[]) {
     const dtype = values instanceof Float32Array ? "float32" : "float64";
     const owner = { dtype, shape, start: 0, count: values.length, config } as const;
-    const header = { ...owner, parameter: "w", index: 0, epoch: 1, version: 1, updates: 0 };
+    const header = { ...owner, ...NAME, epoch: 1, version: 1, updates: 0 };
     this.block = this.blocks.put(header, slotPlan(owner, SYNC), (block) =>
       block.values().set(new Uint8Array(values.buffer)),
     );

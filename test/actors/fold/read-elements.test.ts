@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
-import { ElementReader, type ReadChoice } from "../../../src/actors/owner/reads.ts";
+import { ElementReader, type ReadChoice } from "../../../src/actors/owner/element-reader.ts";
 import {
   allocateData,
   bytesOf,

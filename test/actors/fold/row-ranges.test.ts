@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { applyGradient, type GradientChange, mix } from "../../../src/actors/fold/apply-update.ts";
 import { type Block, BlockActor, slotPlan } from "../../../src/actors/fold/block-actor.ts";
 import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
-import { ElementReader } from "../../../src/actors/owner/reads.ts";
+import { ElementReader } from "../../../src/actors/owner/element-reader.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
 import { DTYPES, type Dtype, type Encoding } from "../../../src/protocol/dtypes.ts";
 
@@ -24,8 +24,9 @@ interface Table {
 
 function blockOf({ dtype, config, rows, width }: Table): BlockActor {
   const place = { dtype, config, shape: [rows, width], start: 0, count: rows * width };
-  const header = { ...place, parameter: "w", index: 0, epoch: 1, version: 1, updates: 0 };
-  const block = new BlockActor(memory, header, slotPlan(place, { mode: "async" }));
+  const name = { parameter: "w", index: 0, number: 1 };
+  const header = { ...place, ...name, epoch: 1, version: 1, updates: 0 };
+  const block = new BlockActor(memory, header, slotPlan(place, { mode: "async" }), 0);
   const values = DTYPES[dtype].float
     ? floats(dtype as "float32" | "float64", place.count, 5)
     : Uint32Array.from({ length: block.bytes / 4 }, (_, i) => i * 0x9e3779b1);

@@ -14,7 +14,16 @@ const SHARDS = 4;
 function parameter(name: string, blocks: number, firstShard: number): ParameterInfo {
   const layout = { elements: blocks, blockElements: 1, blocks, firstShard, shards: SHARDS };
   const config = toConfig({});
-  return { name, dtype: "float32", shape: [blocks], config, epoch: 2, ready: true, layout };
+  return {
+    name,
+    dtype: "float32",
+    shape: [blocks],
+    config,
+    epoch: 2,
+    ready: true,
+    layout,
+    firstNumber: 1,
+  };
 }
 
 function versions(least: number, most: number, updates: number, blocks: number): ShardVersions {

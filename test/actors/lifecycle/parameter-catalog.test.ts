@@ -12,7 +12,7 @@ function parameter(name: string, revision = 0): Parameter {
   const layout = { elements: 1, blockElements: 1, blocks: 1, firstShard: 0, shards: 1 };
   return {
     declaration: { name, dtype: "float32", shape: [1], config: toConfig({}) },
-    ...{ layout, blocksMax: 1, jobEpoch: 1, revision },
+    ...{ layout, firstNumber: 1, blocksMax: 1, jobEpoch: 1, revision },
     lifecycle: {
       ...UNINITIALIZED,
       context: { ...UNINITIALIZED.context, epoch: 1, trainer: "a", session: 1 },

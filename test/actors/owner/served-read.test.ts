@@ -14,7 +14,6 @@ import {
 import {
   BATCH_ENTRIES_MAX,
   type BatchReadHeader,
-  type BlockRows,
   decodeElements,
   decodeMessage,
   encodeBatchRead,
@@ -26,8 +25,8 @@ import {
   parsePullReply,
   parseReadChunk,
   type ReadChunk,
-  type WantedEntry,
 } from "../../../src/protocol/index.ts";
+import type { PartIndex } from "../../../src/protocol/messages/parts.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
 import { refusalOf } from "../../protocol/refusal.ts";
 import { HASHED_PLACES } from "../../support/hashed-places.ts";
@@ -41,9 +40,6 @@ const MIB = 1024 * 1024;
 const VALUES = Float32Array.from({ length: 12 }, (_, i) => i / 3);
 const BIAS = Float32Array.of(7, 8, 9);
 const NOTHING = new Uint8Array(0);
-/** The rows of "w". */
-const ROWS: BlockRows = { rows: 4, rowElements: 3 };
-
 let net: HandedOn;
 let folded: Folded;
 let positions: PositionQueue;
@@ -94,13 +90,48 @@ beforeEach(() => {
   requests.open(folded.shard.blocks());
 });
 
-/** An entry: block 0 of "w" under epoch 1 unless it says otherwise. */
+/** An entry: the block of "w" under epoch 1 unless it says otherwise. */
+interface WantedEntry {
+  readonly parameter: string;
+  readonly epoch: number;
+  readonly index: PartIndex | undefined;
+  readonly have: number;
+}
+
 function entry(given: Partial<WantedEntry> = {}): WantedEntry {
-  return { parameter: "w", epoch: 1, block: 0, index: undefined, rows: ROWS, have: 0, ...given };
+  return { parameter: "w", epoch: 1, index: undefined, have: 0, ...given };
+}
+
+/** The request for entries. */
+function requestFor(entries: readonly WantedEntry[], head: Partial<BatchReadHeader> = {}) {
+  const parts = entries.map(({ index }) => index);
+  const lists = (list: "rows" | "inner"): Uint32Array =>
+    Uint32Array.from(parts.flatMap((part) => [...(part?.[list] ?? [])]));
+  const lengths = (list: "rows" | "inner"): Uint32Array =>
+    Uint32Array.from(parts, (part) => part?.[list]?.length ?? 0);
+  const hasInner = parts.some((part) => part?.inner !== undefined);
+  return encodeBatchRead(
+    { ...ANY, ...head },
+    {
+      numbers: Uint32Array.from(entries, ({ parameter, epoch }) =>
+        folded.journal.numberOf(parameter, epoch, 0),
+      ),
+      parts: parts.some((part) => part !== undefined)
+        ? {
+            ...{ rows: lengths("rows"), rowList: lists("rows") },
+            inner: hasInner ? lengths("inner") : undefined,
+            innerList: hasInner ? lists("inner") : undefined,
+          }
+        : undefined,
+      have: entries.some(({ have }) => have > 0)
+        ? Float64Array.from(entries, ({ have }) => have)
+        : undefined,
+    },
+  );
 }
 
 function ask(entries: readonly WantedEntry[], head: Partial<BatchReadHeader> = {}): void {
-  net.read(encodeBatchRead({ ...ANY, ...head }, entries));
+  net.read(requestFor(entries, head));
 }
 
 /** The pieces of the answer, once there are so many. */
@@ -119,7 +150,7 @@ async function refusal(): Promise<PserverError> {
 }
 
 /** The values of entries of these lengths. */
-function floats({ data }: ReadChunk, ...lengths: number[]): number[][] {
+function floats({ values: data }: ReadChunk, ...lengths: number[]): number[][] {
   let at = 0;
   return lengths.map((length) => {
     const bytes = data.slice(at, at + length * 4);
@@ -134,7 +165,7 @@ function floats({ data }: ReadChunk, ...lengths: number[]): number[][] {
 const numbers = (...list: number[]): Uint32Array => Uint32Array.from(list);
 const at = (...elements: number[]): number[] => elements.map((i) => VALUES[i] as number);
 const bias = (given: Partial<WantedEntry> = {}): WantedEntry => {
-  return entry({ parameter: "b", rows: { rows: 3, rowElements: 1 }, ...given });
+  return entry({ parameter: "b", ...given });
 };
 
 /** Blocks of "big", of so many bytes each. */
@@ -151,7 +182,7 @@ function initBig(blocks: number, bytes: number): WantedEntry[] {
       shape: [count],
     });
     folded.apply();
-    return entry({ parameter: `big${index}`, rows: { rows: count, rowElements: 1 } });
+    return entry({ parameter: `big${index}` });
   });
 }
 
@@ -167,7 +198,7 @@ describe("a batched read", () => {
     const [piece] = (await pieces()) as [ReadChunk];
     const { seq } = folded.shard;
     expect(piece).toMatchObject({ from: 0, more: false, generation: 1, seq });
-    expect(piece.versions).toEqual([1, 1, 1, 1, 1]);
+    expect(piece.versions).toEqual(Float64Array.of(1, 1, 1, 1, 1));
     expect(floats(piece, 12, 3, 6, 4, 1)).toEqual([
       [...VALUES],
       [...BIAS],
@@ -179,7 +210,7 @@ describe("a batched read", () => {
 
   test("in an encoding gets all entries in it", async () => {
     ask([entry({ index: { rows: numbers(1) } }), bias()], { encoding: "bfloat16" });
-    const [{ data }] = (await pieces()) as [ReadChunk];
+    const [{ values: data }] = (await pieces()) as [ReadChunk];
     expect(data).toHaveLength(16);
     const decoded = new Float32Array(3);
     decodeElements("bfloat16", data.slice(8, 14), decoded);
@@ -192,12 +223,12 @@ describe("a batched read", () => {
     for (const have of [1, 2]) {
       ask([entry({ have: 1 }), bias({ have }), entry({ have: 7 })]);
       const [piece] = (await pieces()) as [ReadChunk];
-      expect(piece.versions).toEqual([0, have === 2 ? 0 : 2, 1]);
-      expect(piece.data).toHaveLength((have === 2 ? 0 : 16) + 48);
+      expect(piece.versions).toEqual(Float64Array.of(0, have === 2 ? 0 : 2, 1));
+      expect(piece.values).toHaveLength((have === 2 ? 0 : 16) + 48);
     }
     positions.advance({ generation: 1, seq: folded.shard.seq });
     ask([bias({ have: 2 })], { generation: 2 });
-    expect((await pieces())[0]?.versions).toEqual([2]);
+    expect((await pieces())[0]?.versions).toEqual(Float64Array.of(2));
   });
 
   test("gets pieces of about 1 MiB, one after the other, also from an entry on", async () => {
@@ -209,24 +240,26 @@ describe("a batched read", () => {
       [2, true, 2],
       [4, false, 2],
     ]);
-    expect(all.every(({ data }) => data.length <= MIB)).toBe(true);
+    expect(all.every(({ values }) => values.length <= MIB)).toBe(true);
     expect(floats(all[2] as ReadChunk, 100 * 1024, 3)[0]?.[0]).toBe(4);
     ask([...big, bias()], { from: 1 });
     expect((await pieces(2)).map(({ from }) => from)).toEqual([1, 3]);
   });
 
-  test("of many small blocks gets pieces of 512 entries, so that others have their turn", async () => {
-    ask(Array.from({ length: 1_030 }, () => bias()));
-    expect((await pieces(3)).map(({ from, versions }) => [from, versions.length])).toEqual([
-      [0, 512],
-      [512, 512],
-      [1_024, 6],
-    ]);
+  test("of many small blocks, and of rows of some, gets all in one piece", async () => {
+    const row = entry({ index: { rows: numbers(1, 3) } });
+    ask(Array.from({ length: 2_000 }, (_, i) => (i % 3 === 0 ? row : bias())));
+    const [piece] = (await pieces(1)) as [ReadChunk];
+    expect(piece.versions).toEqual(new Float64Array(2_000).fill(1));
+    const expected = Array.from({ length: 2_000 }, (_, i) =>
+      i % 3 === 0 ? at(3, 4, 5, 9, 10, 11) : [...BIAS],
+    );
+    expect(floats(piece, ...expected.map(({ length }) => length))).toEqual(expected);
   });
 
   test("that waits for a position is of the blocks as they are then, whatever became of its buffer", async () => {
     const seq = folded.shard.seq + 1;
-    const bytes = encodeBatchRead({ ...ANY, seq }, [entry({ index: { rows: numbers(2) } })]);
+    const bytes = requestFor([entry({ index: { rows: numbers(2) } })], { seq });
     net.read(bytes);
     bytes.fill(0xff);
     expect(net.published.length).toBe(0);
@@ -234,7 +267,7 @@ describe("a batched read", () => {
     folded.apply();
     positions.advance({ generation: 1, seq });
     const [piece] = (await pieces()) as [ReadChunk];
-    expect(piece).toMatchObject({ versions: [2], seq });
+    expect(piece).toMatchObject({ versions: Float64Array.of(2), seq });
     expect(floats(piece, 3)).toEqual([at(6, 7, 8).map((value) => Math.fround(value - 1))]);
   });
 });
@@ -264,7 +297,8 @@ describe("between the pieces of a reply", () => {
     net.take();
     const all = await pieces(10);
     expect(all[count - 1]?.seq).toBe(folded.shard.seq - 1);
-    expect(all[9]).toMatchObject({ seq: folded.shard.seq, versions: [2], more: false });
+    expect(all[9]).toMatchObject({ seq: folded.shard.seq, more: false });
+    expect(all[9]?.versions).toEqual(Float64Array.of(2));
     expect(floats(all[9] as ReadChunk, 225 * 1024)[0]?.[0]).toBe(10);
   });
 
@@ -277,7 +311,7 @@ describe("between the pieces of a reply", () => {
     await vi.waitFor(() => expect(net.published.length).toBe(9), HANG_MS);
     expect(count).toBeLessThan(9);
     const error = refusalOf(() => parseReadChunk(decodeMessage(net.published[8] ?? NOTHING)));
-    expect(error).toMatchObject({ code: "STALE_EPOCH", details: { parameter: "big9", group: 9 } });
+    expect(error).toMatchObject({ code: "STALE_EPOCH", details: { entry: 9 } });
   });
 
   test("other trainers are answered, and the same one, too", async () => {
@@ -304,7 +338,6 @@ describe("between the pieces of a reply", () => {
 
 describe("a batched read is refused whole", () => {
   const refused: [string, Partial<WantedEntry>, Partial<BatchReadHeader>, string][] = [
-    ["for a block that is not there", { block: 1 }, {}, "STALE_EPOCH"],
     ["for a parameter that is not there", { parameter: "x" }, {}, "STALE_EPOCH"],
     ["for another epoch", { epoch: 2 }, {}, "STALE_EPOCH"],
     ["for a row that is not there", { index: { rows: numbers(4) } }, {}, "BAD_INDEX"],
@@ -327,8 +360,9 @@ describe("a batched read is refused whole", () => {
     ask([bias(), bias(), entry(wrong), bias()], head);
     const error = await refusal();
     expect(error.code).toBe(code);
-    expect(error.message).toContain(`groups[1].blocks[0], "${wrong.parameter ?? "w"}" block`);
-    expect(error.details).toMatchObject({ group: 1, place: 0, parameter: wrong.parameter ?? "w" });
+    const block = code === "STALE_EPOCH" ? "number" : `"${wrong.parameter ?? "w"}" block 0: `;
+    expect(error.message).toContain(`entry 2, ${block}`);
+    expect(error.details).toMatchObject({ entry: 2 });
   });
 
   const malformed = async (fields: Fields, data?: Uint8Array): Promise<PserverError> => {
@@ -336,22 +370,15 @@ describe("a batched read is refused whole", () => {
     return refusal();
   };
 
-  test("for fewer or more bytes of index than its parts have", async () => {
-    const groups = [{ parameter: "w", epoch: 1, blocks: [[0], [0, 2], [0, 4]] }];
-    expect(await malformed({ groups }, new Uint8Array(8))).toMatchObject({ code: "BAD_INDEX" });
-    const two = Uint8Array.of(0, 0, 1, 0, 0, 0, 0, 0);
-    const error = await malformed({ groups }, two);
-    expect(error).toMatchObject({ code: "BAD_LENGTH" });
-    expect(error.message).toContain("groups[0].blocks[2]");
-    const whole = [{ parameter: "w", epoch: 1, blocks: [[0]] }];
-    expect(await malformed({ groups: whole }, new Uint8Array(8))).toMatchObject({
-      code: "BAD_LENGTH",
-    });
-  });
-
-  test("for numbers that do not match the size of a part", async () => {
-    const groups = [{ parameter: "w", epoch: 1, blocks: [[0, 2 ** 53 - 1, 2 ** 53 - 1]] }];
-    expect(await malformed({ groups }, new Uint8Array(8))).toMatchObject({ code: "BAD_LENGTH" });
+  test.each<[string, Fields, number, string]>([
+    ["fewer bytes than its columns", { entries: 3 }, 8, "BAD_LENGTH"],
+    ["more bytes than its columns", { entries: 2 }, 16, "BAD_LENGTH"],
+    ["lists that its entries do not have", { entries: 2, part: [1] }, 24, "BAD_LENGTH"],
+    ["lists that no message holds", { entries: 1, part: [2 ** 31, 2 ** 31] }, 8, "BAD_LENGTH"],
+    ["no entries", { entries: 0 }, 0, "EMPTY"],
+    ["too many entries", { entries: BATCH_ENTRIES_MAX + 1 }, 16_392, "TOO_LARGE"],
+  ])("for %s", async (_what, fields, bytes, code) => {
+    expect(await malformed(fields, new Uint8Array(bytes))).toMatchObject({ code });
   });
 
   test("for more than 16 MiB of values", async () => {
@@ -361,8 +388,9 @@ describe("a batched read is refused whole", () => {
   });
 
   test("while those of its trainer that wait hold too much memory, and not once they are gone", async () => {
-    const many = Array.from({ length: BATCH_ENTRIES_MAX }, () => entry());
-    const bytes = encodeBatchRead({ ...ANY, seq: 100 }, many);
+    // Not compared with its block while the read waits.
+    const long = Uint32Array.from({ length: 130_000 }, (_, i) => i);
+    const bytes = requestFor([entry({ index: { rows: long } })], { seq: 100 });
     const codes = (): string[] =>
       net.published.map((reply) => refusalOf(() => parseReadChunk(decodeMessage(reply))).code);
     for (let round = 0; round < 2; round++) {

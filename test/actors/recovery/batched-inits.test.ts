@@ -2,10 +2,11 @@
 // a batch that cannot be read; and that no more batches are read than it takes.
 import { beforeEach, expect, test } from "vitest";
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
+import type { LackedBlock } from "../../../src/actors/recovery/findings.ts";
 import { lackedAfterBatches } from "../../../src/actors/recovery/inspect-shard.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
-import { toConfig } from "../../../src/protocol/config/index.ts";
-import { draftBatch } from "../../../src/protocol/messages/batch-records.ts";
+import { hashName } from "../../../src/protocol/layout.ts";
+import { type BatchRun, draftBatch } from "../../../src/protocol/messages/batch-records.ts";
 
 const GENERATION = 3;
 const HEAD = { session: 1, n: 1, done: 0, reply: "" };
@@ -24,22 +25,24 @@ const journal = {
 
 /** A batch that initializes some parameters and sets others. */
 function batch(initialized: readonly string[], set: readonly string[] = []): Uint8Array {
-  const update = { ...HEAD, epoch: 1, dtype: "float32" } as const;
-  const place = { shape: [2], start: 0, count: 2, config: toConfig({}) };
-  const items = [
-    ...initialized.map((parameter) => ({
-      parameter,
-      record: { verb: "init", ...update, ...place } as const,
-    })),
-    ...set.map((parameter) => ({ parameter, record: { verb: "set", ...update } as const })),
-  ].map((item) => ({ ...item, index: 0, dataBytes: 8 }));
-  return sealMessage(draftBatch(HEAD, items));
+  const none = { encoding: undefined, operation: undefined, parts: undefined };
+  const run = (verb: "init" | "set", parameters: readonly string[]): BatchRun => ({
+    ...{ verb, dtype: "float32", ...none, norms: undefined, seen: undefined },
+    numbers: Uint32Array.from(parameters, (parameter) => block(parameter).number),
+    counts: new Uint32Array(parameters.length).fill(2),
+  });
+  const runs = [run("init", initialized), run("set", set)];
+  return sealMessage(
+    draftBatch(
+      HEAD,
+      runs.filter(({ numbers }) => numbers.length > 0),
+    ).draft,
+  );
 }
 
-const block = (parameter: string, index = 0): { parameter: string; index: number } => ({
-  parameter,
-  index,
-});
+const block = (parameter: string, index = 0): LackedBlock => {
+  return { parameter, index, number: (hashName(parameter) % 1_000_000) + index };
+};
 
 beforeEach(() => {
   read = [];

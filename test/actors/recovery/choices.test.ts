@@ -82,7 +82,7 @@ test("a journal that is another than the one that was folded is of no use", () =
 });
 
 test("a state that lacks a block of an initialized parameter is not offered", () => {
-  const lacks = [{ parameter: "w", index: 0 }];
+  const lacks = [{ parameter: "w", index: 0, number: 1 }];
   const snapshots = [snapshot(9, 0, { lacks })];
   expect(brief({ snapshots, prefixEnd: 10 })).toEqual(["prefix 10: 11-20 10/1"]);
   expect(brief({ snapshots, prefixEnd: 10, prefixLacks: lacks })).toEqual([]);
@@ -137,7 +137,7 @@ describe("the rest of a journal with a record that cannot be folded", () => {
   test("is no choice if it cannot be folded, or lacks a block of an initialized parameter", () => {
     const none = brief(given);
     expect(brief({ ...given, rest: rest({ problem: "too many" }) })).toEqual(none);
-    const lacks = [{ parameter: "w", index: 0 }];
+    const lacks = [{ parameter: "w", index: 0, number: 1 }];
     expect(brief({ ...given, rest: rest({ lacks }) })).toEqual(none);
   });
 });
@@ -181,7 +181,7 @@ describe("an archive", () => {
   test("is no choice if it cannot be used, or lacks a block of an initialized parameter", () => {
     const none = brief({ snapshots });
     expect(brief({ snapshots, archive: archive(18, { problem: "of another job" }) })).toEqual(none);
-    const lacks = [{ parameter: "w", index: 0 }];
+    const lacks = [{ parameter: "w", index: 0, number: 1 }];
     expect(brief({ snapshots, archive: archive(18, { lacks }) })).toEqual(none);
   });
 });

@@ -117,10 +117,7 @@ test("blocks that the prefix initializes are not lacking; those behind a gap are
   inits.record(1, init("w"));
   inits.record(3, init("b"));
   inits.end(3);
-  const block = (parameter: string): { parameter: string; index: number } => ({
-    parameter,
-    index: 0,
-  });
+  const block = (parameter: string) => ({ parameter, index: 0, number: 1 });
   expect(inits.stillLacked([block("w"), block("b"), block("c")])).toEqual([block("b"), block("c")]);
 });
 

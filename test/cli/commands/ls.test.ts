@@ -13,7 +13,7 @@ const WIDE = { paint: PAINT, width: Number.POSITIVE_INFINITY };
 function parameter(name: string, ready = true): ParameterInfo {
   const declaration = { name, dtype: "float32", shape: [3072, 1024] } as const;
   const layout = computeLayout({ ...declaration, shards: 4, maxPayloadBytes: 8 * 1024 * 1024 });
-  return { ...declaration, config: toConfig({}), epoch: 1, ready, layout };
+  return { ...declaration, config: toConfig({}), epoch: 1, ready, layout, firstNumber: 1 };
 }
 
 test("tells versions and updates, and what is not known", () => {

@@ -90,7 +90,9 @@ test("trainers with unreadable or rejected records are named, for all shards tog
   const senders = { refusedOf: [["b", 2]], unreadableOf: [["eve", 4]] };
   const shards = [0, 1].map((shard) => ({ shard, state: "serving", senders }));
   const lines = describeStatus({ ...STATUS, shards }, PLAIN).join("\n");
-  expect(lines).toMatch(/from eve: 8 unreadable records\n.*from b: 4 units of work more on rejected records than on/);
+  expect(lines).toMatch(
+    /from eve: 8 unreadable records\n.*from b: 4 units of work more on rejected records than on/,
+  );
 });
 
 test("archivers are told with what they have not copied, and since when they are silent", () => {

@@ -8,7 +8,7 @@ import { type Parameters, SeenVersions } from "../../../src/client/calls/paramet
 import { LinkWindow } from "../../../src/client/core/link-window.ts";
 import { Positions } from "../../../src/client/core/shard-window.ts";
 import { BlockReader } from "../../../src/client/pull/block-reader.ts";
-import type { BlockRead, BlockState } from "../../../src/client/pull/read-requests.ts";
+import type { BlockState, ParameterRead } from "../../../src/client/pull/read-plan.ts";
 import { Requests } from "../../../src/client/wire/wire.ts";
 import {
   type BatchRead,
@@ -73,30 +73,32 @@ afterEach(() => {
 /** A parameter of two elements, in one block. */
 function parameter(name: string, epoch = 1): ParameterInfo {
   const layout = { elements: 2, blockElements: 2, blocks: 1, firstShard: SHARD, shards: 16 };
-  return { name, dtype: "float32", shape: [2], config: toConfig(), epoch, ready: true, layout };
+  const firstNumber = 100 * epoch + name.charCodeAt(0);
+  const declared = { name, dtype: "float32", shape: [2], config: toConfig() } as const;
+  return { ...declared, epoch, ready: true, layout, firstNumber };
 }
 
 /** A read of a parameter's only block. */
-function readOf(name: string, known?: BlockState): BlockRead {
+function readOf(name: string, known?: BlockState): ParameterRead {
   const list: { values: number[] | undefined; state: BlockState }[] = [];
   received.set(name, list);
   return {
-    place: { index: 0, shard: SHARD, start: 0, count: 2 },
-    elements: 2,
-    known,
-    take: (data, state) => {
-      const values = data && [...new Float32Array(data.slice().buffer)];
-      list.push({ values, state });
+    ...{ info: infos.get(name) as ParameterInfo, entries: 1 },
+    blockOf: () => 0,
+    partOf: () => undefined,
+    elementsOf: () => 2,
+    knownOf: () => known,
+    take: (_entry, given, at, state) => {
+      const own = new Float32Array(2);
+      given?.write(own, 0, 2, undefined, at);
+      list.push({ values: given && [...own], state });
     },
   };
 }
 
 /** Reads parameters; `known` is the state that the reader has of all of them. */
 function read(names: string[], known?: BlockState): Promise<(ParameterInfo | undefined)[]> {
-  const reads = names.map((name) => ({
-    info: infos.get(name) as ParameterInfo,
-    blocks: [readOf(name, known)],
-  }));
+  const reads = names.map((name) => readOf(name, known));
   return reader.readAll(reads, {}, deadline);
 }
 
@@ -117,18 +119,22 @@ async function request(): Promise<{ reply: string; asked: BatchRead }> {
 /** Delivers a chunk whose values are its entries' numbers, and 7. */
 function chunk(
   reply: string,
-  header: Partial<ReadChunkHeader> & { from: number; count?: number },
+  header: Partial<Omit<ReadChunkHeader, "versions">> & {
+    from: number;
+    count?: number;
+    versions?: readonly number[];
+  },
 ): void {
   const { count = 1, ...given } = header;
   const versions = given.versions ?? Array.from({ length: count }, () => 5);
-  const draft = draftReadChunk(
-    { more: false, generation: 1, seq: 9, ...given, versions },
+  const { draft, values } = draftReadChunk(
+    { more: false, generation: 1, seq: 9, ...given, versions: Float64Array.from(versions) },
     versions.filter((version) => version > 0).length * 8,
   );
   let at = 0;
   versions.forEach((version, i) => {
     if (version === 0) return;
-    draft.data.set(new Uint8Array(Float32Array.of(header.from + i, 7).buffer), at);
+    values.set(new Uint8Array(Float32Array.of(header.from + i, 7).buffer), at);
     at += 8;
   });
   wire.deliver(reply, sealMessage(draft));
@@ -147,7 +153,7 @@ describe("a batched read", () => {
     const done = read(["a", "b"]);
     const { reply, asked } = await request();
     expect(asked).toMatchObject({ generation: 1, seq: 0, waitMs: 900, from: 0 });
-    expect(asked.entries.map((entry) => entry.parameter)).toEqual(["a", "b"]);
+    expect([...asked.numbers]).toEqual(["a", "b"].map((name) => infos.get(name)?.firstNumber));
     chunk(reply, { from: 0, versions: [5, 6], generation: 2 });
     expect(await done).toEqual([undefined, undefined]);
     expect(values("a", "b")).toEqual([[[0, 7]], [[1, 7]]]);
@@ -294,7 +300,7 @@ describe("blocks that the reader has", () => {
     positions.note(SHARD, { generation: 1, seq: 2 });
     const done = read(["a", "b"], { version: 4, generation: 1 });
     const { reply, asked } = await request();
-    expect(asked.entries.map(({ have }) => have)).toEqual([4, 4]);
+    expect(asked.have).toEqual(Float64Array.of(4, 4));
     chunk(reply, { from: 0, versions: [0, 5] });
     await done;
     expect(received.get("a")).toEqual([
@@ -311,7 +317,7 @@ describe("blocks that the reader has", () => {
     await vi.advanceTimersByTimeAsync(600);
     const again = await request();
     expect(again.asked).toMatchObject({ generation: 2, seq: 0 });
-    expect(again.asked.entries.map(({ have }) => have)).toEqual([0, 0]);
+    expect(again.asked.have).toBeUndefined();
     chunk(again.reply, { from: 0, count: 2, generation: 2 });
     await done;
   });

@@ -8,7 +8,7 @@ import { PulledTensor, Puller } from "../../../src/client/pull/puller.ts";
 import { Requests } from "../../../src/client/wire/wire.ts";
 import { decodeMessage, encodeMessage, readCrc } from "../../../src/protocol/codec.ts";
 import { allocateData, type Dtype, type Encoding } from "../../../src/protocol/dtypes.ts";
-import { elementCount, toConfig } from "../../../src/protocol/index.ts";
+import { elementCount, hashName, toConfig } from "../../../src/protocol/index.ts";
 import { IN_FLIGHT_BYTES_MAX } from "../../../src/protocol/limits.ts";
 import type { ParameterInfo } from "../../../src/protocol/messages/lifecycle-messages.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";
@@ -37,7 +37,6 @@ interface Reading {
 
 /** Requests of a client that reads: bytes, checksum and subject of each tell it from all others. */
 export async function readCases(): Promise<Readonly<Record<string, readonly object[]>>> {
-  nextNumber = 65_530;
   const readings = [...chosen(), ...Array.from({ length: 60 }, (_, seed) => byChance(seed))];
   return { reads: await Promise.all(readings.map(toCase)) };
 }
@@ -112,9 +111,6 @@ function knownTensors({ names, parameters, encoding, known = [] }: Reading): Nam
   });
 }
 
-/** Number of the first block of the next parameter. */
-let nextNumber: number;
-
 function parameter(
   name: string,
   shape: readonly number[],
@@ -124,10 +120,16 @@ function parameter(
   const { blockElements = elements, dtype = "float32", firstShard = 1, shards = SHARDS } = more;
   const blocks = Math.ceil(elements / blockElements);
   const layout = { elements, blockElements, blocks, firstShard, shards };
-  const firstNumber = nextNumber;
-  nextNumber += blocks;
-  const declared = { name, dtype, shape, config: toConfig(), epoch: EPOCH, firstNumber };
-  return { ...declared, ready: true, layout };
+  return {
+    name,
+    dtype,
+    shape,
+    config: toConfig(),
+    epoch: EPOCH,
+    ready: true,
+    layout,
+    firstNumber: 1 + (hashName(name) % 2 ** 31),
+  };
 }
 
 function numbers(count: number, of: (i: number) => number = (i) => i): number[] {

@@ -2,6 +2,7 @@
 // parameter that has not changed is the same result, and earlier results are never written.
 import { expect, test } from "vitest";
 import { PulledTensor, WholeRead } from "../../../src/client/pull/puller.ts";
+import { ReceivedValues } from "../../../src/client/pull/received-values.ts";
 
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf, type Encoding } from "../../../src/protocol/dtypes.ts";
@@ -19,13 +20,15 @@ function parameter(epoch = 1): ParameterInfo {
     epoch,
     ready: true,
     layout,
+    firstNumber: 1,
   };
 }
 
 /** Gives a block its values; undefined for those that the reader has. */
 function give(read: WholeRead, block: number, version: number, ...values: number[]): void {
-  const data = values.length === 0 ? undefined : bytesOf(Float32Array.from(values));
-  read.blocks[block]?.take(data, { version, generation: 1 });
+  const bytes = bytesOf(Float32Array.from(values));
+  const received = values.length === 0 ? undefined : new ReceivedValues(bytes);
+  read.take(block, received, 0, { version, generation: 1 });
 }
 
 function first(encoding?: Encoding): PulledTensor {
@@ -44,7 +47,7 @@ test("the result has the highest version, and the states that the next read name
   const known = first();
   expect(known).toMatchObject({ name: "w", version: 5, data: Float32Array.of(1, 2, 3, 4) });
   const next = new WholeRead(parameter(), { known });
-  expect(next.blocks.map((block) => block.known)).toEqual([
+  expect([0, 1].map((block) => next.knownOf(block))).toEqual([
     { version: 3, generation: 1 },
     { version: 5, generation: 1 },
   ]);
@@ -95,6 +98,6 @@ test("results of another epoch or encoding, and copies of results, do not count"
     new WholeRead(parameter(), { known: first(), encoding: "float16" }),
     new WholeRead(parameter(), { known: copy }),
   ]) {
-    expect(read.blocks.map((block) => block.known)).toEqual([undefined, undefined]);
+    expect([0, 1].map((block) => read.knownOf(block))).toEqual([undefined, undefined]);
   }
 });

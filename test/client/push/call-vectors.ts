@@ -3,6 +3,7 @@ import {
   bytesOf,
   type Dtype,
   dtypeOf,
+  hashName,
   type ParameterConfigInput,
   type ParameterInfo,
   type Synchronization,
@@ -24,9 +25,6 @@ interface CallVector {
   readonly calls: readonly SentCall[];
 }
 
-/** Number of the first block of the next parameter. */
-let nextNumber = 65_530;
-
 /** A parameter in two shards, with as many blocks, the first of them in `firstShard`. */
 function parameter(
   name: string,
@@ -43,10 +41,16 @@ function parameter(
   const { blockElements = elements } = more;
   const blocks = Math.ceil(elements / blockElements);
   const layout = { elements, blockElements, blocks, firstShard, shards: 2 };
-  const firstNumber = nextNumber;
-  nextNumber += blocks;
-  const declared = { name, dtype, shape, config: toConfig(config), epoch: 7, firstNumber };
-  return { ...declared, ready: true, layout };
+  return {
+    name,
+    dtype,
+    shape,
+    config: toConfig(config),
+    epoch: 7,
+    ready: true,
+    layout,
+    firstNumber: 1 + (hashName(name) % 2 ** 31),
+  };
 }
 
 const BIAS = parameter("bias", [3]);

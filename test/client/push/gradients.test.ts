@@ -4,26 +4,21 @@
 import { describe, expect, test } from "vitest";
 import { SeenVersions } from "../../../src/client/calls/parameters.ts";
 import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
-import {
-  type Gradient,
-  type GradientMode,
-  gradientUpdates,
-} from "../../../src/client/push/block-updates.ts";
-import { fillBatches } from "../../../src/client/push/updates.ts";
+import { addGradient, type Gradient } from "../../../src/client/push/block-updates.ts";
+import { UpdateCollector } from "../../../src/client/push/update-collector.ts";
 import {
   decodeMessage,
   JobSubjects,
   type ParameterConfigInput,
   type ParameterInfo,
   parseBatch,
-  parseRecordHeader,
 } from "../../../src/protocol/index.ts";
 import { parameter } from "../joined-client.ts";
 
 const SUBJECTS = new JobSubjects("j");
 const HEAD = { session: 2, n: 9, done: 3, reply: "_INBOX_j.t.applied" };
-const IN_BATCHES = {
-  subject: (shard: number): string => SUBJECTS.batch(shard, "t"),
+const OPTIONS = {
+  sender: { subjects: SUBJECTS, trainer: "t" },
   payloadBytesMax: 1 << 20,
   separatesIntegers: false,
 };
@@ -34,12 +29,17 @@ function halves(config?: ParameterConfigInput): ParameterInfo {
   return parameter("w", config, { shape: [2, 2], layout });
 }
 
-function gradientOf(info: ParameterInfo, seen: SeenVersions, given?: Gradient): UpdateSource[] {
-  const mode: GradientMode = {
-    ...{ subjects: SUBJECTS, trainer: "t", learningRate: undefined, encoding: undefined, seen },
-    step: () => undefined,
-  };
-  return gradientUpdates(info, given ?? Float32Array.of(1, 2, 3, 4), mode);
+function gradientOf(
+  info: ParameterInfo,
+  seen: SeenVersions,
+  given: Gradient = Float32Array.of(1, 2, 3, 4),
+  isSingle = true,
+): UpdateSource[] {
+  const operation = { op: "grad" } as const;
+  const kind = { verb: "push", operation, step: () => undefined } as const;
+  const collector = new UpdateCollector(kind, { ...OPTIONS, isSingle });
+  addGradient(collector, info, given, { learningRate: undefined, encoding: undefined, seen });
+  return collector.finish();
 }
 
 /** The version that each record names as its block's, undefined for none. */
@@ -50,44 +50,40 @@ function named(sources: readonly UpdateSource[], namesVersion?: boolean): unknow
   });
 }
 
-/** The version that a batch names of each of its blocks. */
-function namedInBatch(sources: readonly UpdateSource[], namesVersion: boolean): unknown[] {
-  const [batch, ...others] = fillBatches(sources, IN_BATCHES);
+/** The versions that a batch names of its blocks, 0 for none; undefined if it names none. */
+function namedInBatch(seen: SeenVersions, namesVersion: boolean): unknown {
+  const [batch, ...others] = gradientOf(halves(), seen, undefined, false);
   if (batch === undefined || others.length > 0) throw new Error("expected one batch");
-  const message = decodeMessage(batch.draft(HEAD, namesVersion));
-  return parseBatch(parseRecordHeader(message.fields), message, 2).map(({ record }) =>
-    record.verb === "push" && record.operation.op === "grad"
-      ? record.operation.seen
-      : "no gradient",
-  );
+  const [run] = parseBatch(decodeMessage(batch.draft(HEAD, namesVersion)), 2).runs;
+  return run?.seen && [...run.seen];
 }
 
 describe("a gradient names of each block", () => {
   test("the version that was read when the call was made, whatever is read while its records wait", () => {
     const seen = new SeenVersions();
-    seen.note(halves(), 0, 7);
+    seen.note(halves().firstNumber + 0, 7);
     const sources = gradientOf(halves(), seen);
-    seen.note(halves(), 0, 8);
-    seen.note(halves(), 1, 9);
+    seen.note(halves().firstNumber + 0, 8);
+    seen.note(halves().firstNumber + 1, 9);
     expect(named(sources)).toEqual([7, undefined]);
     expect(sources.map(({ namesVersion }) => namesVersion)).toEqual([true, false]);
   });
 
   test("its own version, and none of a block that was not read", () => {
     const seen = new SeenVersions();
-    seen.note(halves(), 1, 5);
+    seen.note(halves().firstNumber + 1, 5);
     const sources = gradientOf(halves(), seen);
     expect(sources.map(({ namesVersion }) => namesVersion)).toEqual([false, true]);
     expect(named(sources)).toEqual([undefined, 5]);
-    expect(namedInBatch(sources, true)).toEqual([undefined, 5]);
+    expect(namedInBatch(seen, true)).toEqual([0, 5]);
   });
 
   test("none once it is to name none, alone and in a batch", () => {
     const seen = new SeenVersions();
-    for (const block of [0, 1]) seen.note(halves(), block, 5);
+    for (const block of [0, 1]) seen.note(halves().firstNumber + block, 5);
     const sources = gradientOf(halves(), seen);
     expect(named(sources, false)).toEqual([undefined, undefined]);
-    expect(namedInBatch(sources, false)).toEqual([undefined, undefined]);
+    expect(namedInBatch(seen, false)).toBeUndefined();
   });
 });
 

@@ -34,12 +34,7 @@ const CALL_ELEMENTS_MAX = 400_000;
 /** A job and some calls in it. */
 export function randomCalls(random: Random): { job: CallJob; calls: readonly SentCall[] } {
   const count = 1 + random.below(random.chance(0.2) ? 200 : 25);
-  let firstNumber = 1 + random.below(2 ** 31);
-  const parameters = Array.from({ length: count }, (_, i) => {
-    const info = { ...randomParameter(random, i), firstNumber };
-    firstNumber += info.layout.blocks + random.below(3);
-    return info;
-  });
+  const parameters = Array.from({ length: count }, (_, i) => randomParameter(random, i));
   const job: CallJob = {
     synchronization: random.pick(SYNCHRONIZATIONS) ?? { mode: "async" },
     payloadBytes:
@@ -64,7 +59,7 @@ function payloadBytesMin(parameters: readonly ParameterInfo[]): number {
   return Math.max(...parameters.map(({ layout }) => 12 * layout.blockElements + 65_536));
 }
 
-function randomParameter(random: Random, i: number): Omit<ParameterInfo, "firstNumber"> {
+function randomParameter(random: Random, i: number): ParameterInfo {
   const dtype = random.pick(DTYPES_MADE) ?? "float32";
   const isSparse = random.chance(0.3);
   const isFloat = dtype.startsWith("float");
@@ -98,6 +93,7 @@ function randomParameter(random: Random, i: number): Omit<ParameterInfo, "firstN
     epoch: 1 + random.below(300),
     ready: true,
     layout: manyBlocks ? { ...layout, blockElements: elements, blocks: 1 } : layout,
+    firstNumber: 1 + random.below(2 ** 31),
   };
 }
 

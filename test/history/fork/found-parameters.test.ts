@@ -12,14 +12,15 @@ const layout: Layout = { elements: 10, blockElements: 4, blocks: 3, firstShard: 
 
 function declared(epoch = 1, over: Partial<Layout> = {}): DeclaredParameter {
   const names = { name: "w", dtype: "float32", shape: [10], config } as const;
-  return { ...names, epoch, layout: { ...layout, ...over }, trainer: "a" };
+  return { ...names, epoch, layout: { ...layout, ...over }, firstNumber: 10 * epoch, trainer: "a" };
 }
 
 function block(index: number, epoch = 1): BlockHeader {
   const place = blockPlaces(layout)[index];
   if (place === undefined) throw new Error(`no block ${index}`);
   const { start, count } = place;
-  const names = { parameter: "w", index, epoch, dtype: "float32", shape: [10] } as const;
+  const number = 10 * epoch + index;
+  const names = { parameter: "w", index, number, epoch, dtype: "float32", shape: [10] } as const;
   return { ...names, start, count, config, version: 3, updates: 2 };
 }
 

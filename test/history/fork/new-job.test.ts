@@ -28,7 +28,7 @@ function parameter(name: string, epoch: number): Parameter {
   return {
     declaration: { name, dtype: "float32", shape: [1], config: toConfig({}) },
     layout: { elements: 1, blockElements: 1, blocks: 1, firstShard: 0, shards: 1 },
-    ...{ blocksMax: 1, jobEpoch: 0, revision: 0 },
+    ...{ firstNumber: 1, blocksMax: 1, jobEpoch: 0, revision: 0 },
     lifecycle: { state: "ready", context: { ...context, epoch, trainer: "a" } },
   };
 }

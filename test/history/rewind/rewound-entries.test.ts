@@ -23,7 +23,7 @@ function lifecycle(state: Lifecycle["state"], epoch = 1, over = {}): Lifecycle {
 function parameter(name: string, over: Partial<Parameter> = {}): Parameter {
   const declaration = { name, dtype: "float32", shape: [1], config } as const;
   const rest = { jobEpoch: 0, lifecycle: lifecycle("ready"), revision: 5 };
-  return { declaration, layout, blocksMax: 1, ...rest, ...over };
+  return { declaration, layout, firstNumber: 1, blocksMax: 1, ...rest, ...over };
 }
 
 /** A job that was finished when its journal had 10 records. */

@@ -18,6 +18,8 @@ export const SHARDS = 2;
 const TRAINED = "w";
 /** Elements of a block: each update adds 1 to an element of its own. */
 const ELEMENTS = 128;
+/** More than a parameter has blocks. */
+const NUMBERS_EACH = 1000;
 const CONFIG = toConfig();
 const HEAD = { session: 1, reply: "", dtype: "int64" as const };
 
@@ -44,6 +46,8 @@ export class SimulatedJob {
   readonly updates: Update[] = [];
   readonly created: Created[] = [];
   readonly #broker: SimulatedBroker;
+  /** The first block number that was given last. */
+  #lastNumber = 0;
   readonly #connection: NatsConnection;
   #n = 0;
   #element: number;
@@ -151,7 +155,9 @@ export class SimulatedJob {
     const epoch = (known?.lifecycle.context.epoch ?? 0) + 1;
     const shape = [layout.elements];
     const declaration = { name, dtype: "int64" as const, shape, config: CONFIG };
-    const parameters = [{ ...declaration, layout, epoch }];
+    this.#lastNumber += NUMBERS_EACH;
+    const firstNumber = this.#lastNumber;
+    const parameters = [{ ...declaration, layout, epoch, firstNumber }];
     const payload = encodeHostRecord({ verb: "declare", trainer: "a", parameters });
     const at: ShardPosition[] = [];
     for (let index = 0; index < layout.blocks; index++) {
@@ -165,7 +171,7 @@ export class SimulatedJob {
     }
     const context = { epoch, trainer: "a", session: 1, at, sealed: 0, revised: 0 };
     await parameterEntry(name).change(deps, (before) => ({
-      ...{ declaration, layout, blocksMax: layout.blocks, jobEpoch: 0 },
+      ...{ declaration, layout, firstNumber, blocksMax: layout.blocks, jobEpoch: 0 },
       ...{ lifecycle: { state: "ready", context }, revision: before?.revision ?? 0 },
     }));
     return true;

@@ -18,12 +18,14 @@ export function isBatch({ subject }: Entry): boolean {
 export function damagedBatch(entry: Entry, fault: "half" | "twice"): Entry {
   if (!isBatch(entry)) return entry;
   const message = decodeMessage(entry.payload);
-  const [first] = parseBatch(parseRecordHeader(message.fields), message, PARAMETERS.length);
-  if (first === undefined) return entry;
+  const { step } = parseBatch(message, PARAMETERS.length);
   const values = new Float64Array(ELEMENTS);
   values[elementOf(entry)] = fault === "twice" ? 2 : 1;
   const parameters = fault === "half" ? PARAMETERS.slice(0, 1) : PARAMETERS;
-  return { ...entry, payload: batchOf(first.record, values, parameters) };
+  return {
+    ...entry,
+    payload: batchOf(parseRecordHeader(message.fields), step, values, parameters),
+  };
 }
 
 function elementOf({ intent }: Entry): number {

@@ -7,6 +7,7 @@ import { encodeHostRecord, type HostRecord } from "../../../src/protocol/message
 import {
   draftRecord,
   encodeClock,
+  type RecordHeader,
   type TrainerRecord,
 } from "../../../src/protocol/messages/records.ts";
 import { RULES } from "../fold-maker.ts";
@@ -59,7 +60,9 @@ export function firstRecords(shard: number, synchronization: Synchronization): P
     shards: SHARDS,
   };
   const { dtype, epoch } = head;
-  const granted = PARAMETERS.map((name) => ({ name, dtype, shape, config, epoch, layout }));
+  const granted = PARAMETERS.map((name) => {
+    return { name, dtype, shape, config, epoch, layout, firstNumber: numberOf(name) };
+  });
   return [
     publishHost(shard, { verb: "rules", rules: RULES.version, synchronization }),
     publishHost(shard, { verb: "declare", trainer: "initializer", parameters: granted }),
@@ -94,12 +97,13 @@ export function publishTrainer(
   }
   const values = new Float64Array(ELEMENTS);
   values[element] = 1;
-  const operation = { op: "grad", ...(mode === "sync" ? { step } : {}) } as const;
+  const operation = { op: "grad", step: mode === "sync" ? step : undefined } as const;
   const record: TrainerRecord = {
     ...{ verb: "push", ...head, epoch: 1, dtype: "float64", norm: 1, operation },
   };
   if (isBatched(element)) {
-    return { subject: SUBJECTS.batch(shard, trainer), payload: batchOf(record, values), intent };
+    const payload = batchOf(head, operation.step, values);
+    return { subject: SUBJECTS.batch(shard, trainer), payload, intent };
   }
   const draft = draftRecord(record, values.byteLength);
   draft.data.set(bytesOf(values));
@@ -107,15 +111,28 @@ export function publishTrainer(
   return { subject, payload: sealMessage(draft), intent };
 }
 
+/** The number of a parameter's block, the same in each shard. */
+function numberOf(parameter: string): number {
+  return 1 + (PARAMETERS as readonly string[]).indexOf(parameter);
+}
+
 /** A batch with these values for each of some parameters. */
 export function batchOf(
-  record: TrainerRecord,
+  head: RecordHeader,
+  step: number | undefined,
   values: Float64Array,
   parameters: readonly string[] = PARAMETERS,
 ): Uint8Array {
-  const { byteLength: dataBytes } = values;
-  const items = parameters.map((parameter) => ({ parameter, index: 0, record, dataBytes }));
-  const draft = draftBatch(record, items);
-  for (const i of items.keys()) draft.data.set(bytesOf(values), i * dataBytes);
+  const { draft, values: places } = draftBatch(head, [
+    {
+      ...({ verb: "push", dtype: "float64", encoding: undefined, parts: undefined } as const),
+      operation: { op: "grad", step },
+      numbers: Uint32Array.from(parameters, (name) => numberOf(name)),
+      counts: new Uint32Array(parameters.length).fill(values.length),
+      norms: new Float64Array(parameters.length).fill(1),
+      seen: undefined,
+    },
+  ]);
+  for (const i of parameters.keys()) places[0]?.set(bytesOf(values), i * values.byteLength);
   return sealMessage(draft);
 }

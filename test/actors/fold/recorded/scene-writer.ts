@@ -94,7 +94,10 @@ export class SceneWriter {
 
   /** One record of updates of several blocks. */
   batch(updates: readonly BatchUpdate[], trainer = "alice"): void {
-    this.batchOf((head) => batchPayload(head, updates), trainer);
+    this.batchOf(
+      (head) => batchPayload(head, updates, (...block) => this.#journal.numberOf(...block)),
+      trainer,
+    );
   }
 
   /** A record on the subject of batches, of whatever form. */

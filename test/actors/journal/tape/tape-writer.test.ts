@@ -83,7 +83,11 @@ class Owner {
     this.block = (parameter, index) => shard.block(parameter, index);
     this.writer = new TapeWriter({
       ...{ store: tape.store(), shard: SHARD, bytesMax },
-      folded: { memory, block: (parameter, index) => this.block(parameter, index) },
+      folded: {
+        memory,
+        block: (parameter, index) => this.block(parameter, index),
+        blockOfNumber: (number) => shard.blockOfNumber(number),
+      },
       generation: () => 1,
       onProgress: () => undefined,
       onFailed: ({ code }) => this.failures.push(code),
