@@ -204,6 +204,10 @@ static void reads_anew_what_was_initialized_anew(void) {
   pserver_client *client = began(initialize_anew);
   EXPECT_OK(get_all(client, PARAMETERS));
   EXPECT(count_to("read") == 2 && count_to("pull") == 0);
+  for (size_t i = 1; i < PARAMETERS; i++) {
+    EXPECT(uint32_in(to("read", 0), 0, i) == first_number(names[i], 1, 2));
+    EXPECT(uint32_in(to("read", 1), 0, i - 1) == first_number(names[i], 1, 3));
+  }
   EXPECT(values[0][0] == 0 && values[0][1] == 7);
   EXPECT(values[1][0] == 0 && values[2][0] == 1 && values[3][0] == 2 && values[3][1] == 7);
   closed(client);

@@ -19,45 +19,35 @@ struct ps_selection {
 
 /* Failed initializations, one for each parameter whose last attempt failed. */
 
-static const struct ps_open_init *find(const struct ps_open_init *open,
-                                       const struct ps_parameter *parameter) {
-  while (open != NULL && !ps_has_name(parameter, open->name, open->name_bytes)) open = open->next;
-  return open;
+/** Returns the link to the parameter's entry, or to the end of the list that it would be in. */
+static struct ps_open_init **find(struct ps_client *client, const struct ps_parameter *parameter) {
+  size_t bucket = ps_name_hash(parameter->name, parameter->name_bytes) & (PS_OPEN_INIT_BUCKETS - 1);
+  struct ps_open_init **link = &client->open_inits[bucket];
+  while (*link != NULL && !ps_has_name(parameter, (*link)->name, (*link)->name_bytes)) {
+    link = &(*link)->next;
+  }
+  return link;
 }
 
-/** Whether an attempt under the parameter's epoch has failed, so that blocks may be stored. */
-static bool is_open_init(const struct ps_open_init *open, const struct ps_parameter *parameter) {
-  const struct ps_open_init *init = find(open, parameter);
-  return init != NULL && init->epoch == parameter->epoch;
-}
-
-/** Whether attempts under the parameter's epoch have failed, all with values of this checksum. */
-static bool is_repeated_init(const struct ps_open_init *open, const struct ps_parameter *parameter,
-                             uint32_t crc) {
-  open = find(open, parameter);
-  return open != NULL && open->epoch == parameter->epoch && !open->has_several && open->crc == crc;
-}
-
-static struct ps_open_init *add(struct ps_open_init **open, const struct ps_parameter *parameter) {
+static struct ps_open_init *add(struct ps_open_init **link, const struct ps_parameter *parameter) {
   struct ps_open_init *made = calloc(1, sizeof *made + parameter->name_bytes);
   if (made == NULL) return NULL;
   memcpy(made->name, parameter->name, parameter->name_bytes);
   made->name_bytes = parameter->name_bytes;
-  made->next = *open;
-  *open = made;
+  *link = made;
   return made;
 }
 
 /** Notes an attempt that failed and may have stored blocks; does nothing if there is no memory. */
-static void note_failed_init(struct ps_open_init **open, const struct ps_parameter *parameter,
+static void note_failed_init(struct ps_client *client, const struct ps_parameter *parameter,
                              uint32_t crc) {
-  struct ps_open_init *init = *open;
-  while (init != NULL && !ps_has_name(parameter, init->name, init->name_bytes)) init = init->next;
+  struct ps_open_init **link = find(client, parameter);
+  struct ps_open_init *init = *link;
   if (init != NULL && init->epoch == parameter->epoch) {
     if (init->crc != crc) init->has_several = true;
     return;
   }
-  if (init == NULL) init = add(open, parameter);
+  if (init == NULL) init = add(link, parameter);
   if (init == NULL) return;
   init->epoch = parameter->epoch;
   init->crc = crc;
@@ -65,12 +55,11 @@ static void note_failed_init(struct ps_open_init **open, const struct ps_paramet
 }
 
 /** Forgets a parameter, which is now initialized. */
-static void forget_open_init(struct ps_open_init **open, const struct ps_parameter *parameter) {
-  while (*open != NULL && !ps_has_name(parameter, (*open)->name, (*open)->name_bytes))
-    open = &(*open)->next;
-  struct ps_open_init *init = *open;
+static void forget_open_init(struct ps_client *client, const struct ps_parameter *parameter) {
+  struct ps_open_init **link = find(client, parameter);
+  struct ps_open_init *init = *link;
   if (init == NULL) return;
-  *open = init->next;
+  *link = init->next;
   free(init);
 }
 
@@ -202,9 +191,9 @@ static void look_for_earlier(struct ps_client *client, void *context) {
   for (size_t i = 0; i < attempts->count; i++) {
     struct attempt *attempt = &attempts->list[i];
     const struct ps_parameter *parameter = attempt->update.parameter;
-    attempt->is_open = is_open_init(client->open_inits, parameter);
-    attempt->is_repeated =
-        attempt->is_open && is_repeated_init(client->open_inits, parameter, crc_of(attempt));
+    const struct ps_open_init *init = *find(client, parameter);
+    attempt->is_open = init != NULL && init->epoch == parameter->epoch;
+    attempt->is_repeated = attempt->is_open && !init->has_several && init->crc == crc_of(attempt);
   }
 }
 
@@ -213,8 +202,8 @@ static void note_attempts(struct ps_client *client, void *context) {
   for (size_t i = 0; i < attempts->count; i++) {
     const struct attempt *attempt = &attempts->list[i];
     const struct ps_parameter *parameter = attempt->update.parameter;
-    if (attempts->status == PSERVER_OK) forget_open_init(&client->open_inits, parameter);
-    else note_failed_init(&client->open_inits, parameter, crc_of(attempt));
+    if (attempts->status == PSERVER_OK) forget_open_init(client, parameter);
+    else note_failed_init(client, parameter, crc_of(attempt));
   }
 }
 
