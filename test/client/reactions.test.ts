@@ -104,7 +104,7 @@ class RefusingHost extends FakeWire {
       default:
         return encodeMessage({
           ...{ state: "ready", epoch: 2, by: "t", shards: 1, more: false, at: [] },
-          parameters: [{ ...INFO, layout: LAYOUT }],
+          parameters: [{ ...INFO, layout: LAYOUT, firstNumber: 1 }],
         });
     }
   }

@@ -32,6 +32,9 @@ import {
   type Wire,
 } from "../wire/wire.ts";
 
+/** How the rejection of a batch begins that is about one of its entries. */
+const ENTRY = /^entry (\d+), /;
+
 /** Updates listed in an error; a large tensor has thousands. */
 const NAMES_MAX = 64;
 
@@ -73,7 +76,7 @@ function rejectionError(
   const block = blamedBlock(topicOf(finished, update), message);
   const first = new PserverError(
     code,
-    `${block === undefined ? describe(finished, update) : describeBlock(block)}: ${message}`,
+    `${block === undefined ? describe(finished, update) : describeBlock(block)}: ${message.replace(ENTRY, "")}`,
     { ...rejection.details, ...detailsOf(finished, update, block), trainer },
     { cause: toError(rejection) },
   );
@@ -147,7 +150,7 @@ function listed(finished: FinishedCall, key: string, fate: Fate, count: number):
 function blamedBlock(topic: Topic | undefined, message: string): BlockName | undefined {
   if (topic?.kind !== "blocks") return undefined;
   if (topic.blocks.length === 1) return topic.blocks[0];
-  const [, entry] = /^entry (\d+)\b/.exec(message) ?? [];
+  const [, entry] = ENTRY.exec(message) ?? [];
   return entry === undefined ? undefined : topic.blocks[Number(entry)];
 }
 

@@ -15,7 +15,9 @@ class ReadySession extends Session {
   override async request(_verb: string, { names }: Fields): Promise<Fields> {
     this.asked += 1;
     const layout = { elements: 4, blockElements: 4, blocks: 1, firstShard: 0, shards: 1 };
-    const info = { dtype: "float32", shape: [4], config: {}, epoch: 1, ready: true, layout };
+    const firstNumber = 1;
+    const declared = { dtype: "float32", shape: [4], config: {} };
+    const info = { ...declared, epoch: 1, ready: true, layout, firstNumber };
     const parameters = (names as string[]).map((name) => ({ name, ...info }));
     return { state: "ready", epoch: 1, by: "", shards: 1, parameters, more: false, at: [] };
   }

@@ -25,14 +25,14 @@ test("blocks that came too late for their step are counted one by one", async ()
   expect(await sent).toEqual({ late: 3 });
 });
 
-test("a rejection names the block with which its text begins", async () => {
+test("a rejection names the block of the entry with which its text begins", async () => {
   const { wire, sender } = setUp();
   const seen = watch(sender.send([batch()], { deadline: deadline() }));
-  const message = '"p" block 1: expected epoch 2; received 1';
-  answer(wire, [{ n: 1, seq: 1, version: 0, code: "STALE_EPOCH", message }]);
+  const message = 'entry 1, "p" block 1: expected 2 elements; received 1';
+  answer(wire, [{ n: 1, seq: 1, version: 0, code: "BAD_LENGTH", message }]);
   await vi.advanceTimersByTimeAsync(0);
-  expect(seen.error).toMatchObject({ code: "STALE_EPOCH", details: { parameter: "p", block: 1 } });
-  expect(seen.error?.message).toBe(`p block 1: ${message}`);
+  expect(seen.error).toMatchObject({ code: "BAD_LENGTH", details: { parameter: "p", block: 1 } });
+  expect(seen.error?.message).toBe('p block 1: "p" block 1: expected 2 elements; received 1');
 });
 
 test("a rejection of the whole record names its first block and how many there are", async () => {
