@@ -67,14 +67,17 @@ struct ps_origin {
   /** With one reference; NULL if nothing was read. */
   struct ps_parameter *parameter;
   pserver_encoding encoding;
-  /** The state of each of its blocks. */
+  /** The state of each of its blocks; `has_own_blocks`: in memory of its own. */
   struct ps_block_state *blocks;
+  bool has_own_blocks;
 };
 
 /** The versions that the tensors of one call were read from: see pserver.h. Never changes after the call. */
 struct pserver_origins {
   /** Number of the client that has read them; versions mean nothing in other jobs. */
   uint64_t client;
+  /** The states of all blocks, except of parameters that were initialized again during the call. */
+  struct ps_block_state *states;
   size_t count;
   struct ps_origin list[];
 };
