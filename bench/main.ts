@@ -26,6 +26,7 @@ import { reportText, targetsOf } from "./report.ts";
 import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
 import { benchRules } from "./rules.ts";
 import { benchSlowLink } from "./slow-link.ts";
+import { benchSlowSteps } from "./slow-link-steps.ts";
 import { benchSteps } from "./steps/our-steps.ts";
 import { benchScale } from "./steps/scale.ts";
 import { benchTapeCost } from "./tape-cost.ts";
@@ -70,6 +71,7 @@ async function main(): Promise<void> {
   throughput.push(...traffic.throughput);
   throughput.push(...(await benchArchiving({ ...options, log: progress })));
   throughput.push(...(await benchSlowLink({ ...options, log: progress })));
+  const slowSteps = await benchSlowSteps({ ...options, log: progress });
   const { steps, initializations } = await benchSteps({ ...options, log: progress });
   const scale = await benchScale({ ...options, log: progress });
   const replay = await benchReplay({ ...options, log: progress });
@@ -88,6 +90,7 @@ async function main(): Promise<void> {
     latency,
     calls,
     sparse,
+    slowSteps,
     steps,
     initializations,
     scale,

@@ -7,6 +7,7 @@ import type { SmallCalls } from "./python-client.ts";
 import type { ReplaySpeed } from "./replay.ts";
 import type { Throughput } from "./rounds.ts";
 import type { RuleResult } from "./rules.ts";
+import { type SlowSteps, slowStepRows, slowStepTargets } from "./slow-link-steps.ts";
 import type { Spread } from "./statistics.ts";
 import type { InitializationTime } from "./steps/our-steps.ts";
 import { initializationRows, stepRows } from "./steps/step-table.ts";
@@ -22,6 +23,7 @@ export interface Findings {
   readonly latency: readonly Latency[];
   readonly calls: readonly SmallCalls[];
   readonly sparse: readonly SparseTraffic[];
+  readonly slowSteps: readonly SlowSteps[];
   readonly steps: readonly StepTime[];
   readonly initializations: readonly InitializationTime[];
   readonly scale: readonly StepTime[];
@@ -96,8 +98,9 @@ export function targetsOf(findings: Findings): Target[] {
   const { commands, tape, failover } = findings;
   const history = [...replay, ...commandTargets(commands), ...tapeTargets(tape)];
   const faults = failoverTargets(failover);
+  const links = slowStepTargets(findings.slowSteps);
   const computing = [...memory, ...kernels, ...ruleTargets(findings.rules)];
-  return [...ratios, ...sparse, ...history, ...faults, ...computing];
+  return [...ratios, ...links, ...sparse, ...history, ...faults, ...computing];
 }
 
 function commandTargets(commands: readonly CommandUsage[]): Target[] {
@@ -164,6 +167,7 @@ export function reportText(findings: Findings): string {
     ["Throughput: median (min–max) of the rounds", throughputRows(findings.throughput)],
     ["Latency of one call at a time, ms", latencyRows(findings.latency)],
     ["Small calls one after the other: median (min–max) of the rounds", callRows(findings.calls)],
+    ["Steps through a slow link", slowStepRows(findings.slowSteps)],
     [
       "Training steps of one trainer, both ways: median (min–max) of the rounds",
       stepRows(findings.steps),

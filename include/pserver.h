@@ -277,7 +277,9 @@ PSERVER_EXPORT pserver_status pserver_finish_init(pserver_client *client, int64_
 PSERVER_EXPORT pserver_status pserver_abort_init(pserver_client *client, int64_t timeout_ms);
 
 /**
- * Creates a parameter with this value unless it exists; waits while another trainer is creating it.
+ * Creates a parameter with this value unless it exists; waits while another trainer is creating it. If this
+ * trainer is selected to create it and the call fails, it gives that up, for which the call may take 2 s longer,
+ * and another trainer is selected.
  * `settled`, if not NULL, receives the present value in allocated memory, to be released with
  * pserver_tensor_release(). BAD_DTYPE or BAD_SHAPE if it exists with another type or shape; otherwise
  * errors as of pserver_init_param().

@@ -63,6 +63,8 @@ typedef enum pserver_status {
   PSERVER_ERR_JOB_EXISTS = 26,
   /** an earlier change of the job is to be completed or dropped first */
   PSERVER_ERR_UNFINISHED = 27,
+  /** the job was made anew since this trainer joined: connect again */
+  PSERVER_ERR_JOB_REPLACED = 28,
   /** a newer session of this trainer has joined */
   PSERVER_ERR_SUPERSEDED = 30,
   /** the session has ended; join again */
@@ -71,7 +73,7 @@ typedef enum pserver_status {
   PSERVER_ERR_SETTLED = 32,
   /** too many unsettled records of one trainer */
   PSERVER_ERR_WINDOW = 33,
-  /** the shard's trainer table is full */
+  /** the shard or the job has as many trainers as it may */
   PSERVER_ERR_TOO_MANY_TRAINERS = 34,
   /** the step has closed, or already has this gradient */
   PSERVER_ERR_LATE = 35,
@@ -185,6 +187,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_NO_SPACE, "NO_SPACE", 0) \
   X(PSERVER_ERR_JOB_EXISTS, "JOB_EXISTS", 0) \
   X(PSERVER_ERR_UNFINISHED, "UNFINISHED", 0) \
+  X(PSERVER_ERR_JOB_REPLACED, "JOB_REPLACED", 0) \
   X(PSERVER_ERR_SUPERSEDED, "SUPERSEDED", 0) \
   X(PSERVER_ERR_REJOIN, "REJOIN", 0) \
   X(PSERVER_ERR_SETTLED, "SETTLED", 0) \

@@ -1,5 +1,6 @@
 import { constants, setPriority } from "node:os";
 import { JobArchiver } from "../../src/history/archive/job-archiver.ts";
+import { BrokerHistory } from "../../src/history/broker-history.ts";
 import { serveAgent } from "../agent.ts";
 
 /** Where an archiver follows which job. */
@@ -17,9 +18,10 @@ const TIMEOUT_MS = 10_000;
 const commands = {
   async open({ url, job, directory }: Archiving): Promise<void> {
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+    const reach = { servers: [url], timeoutMs: TIMEOUT_MS };
     archiver = await JobArchiver.open({
-      connection: { servers: [url], timeoutMs: TIMEOUT_MS },
-      ...{ job, directory, graceMs: GRACE_MS, lock: () => Promise.resolve() },
+      source: await BrokerHistory.open(reach, job, "archive"),
+      ...{ directory, graceMs: GRACE_MS, lock: () => Promise.resolve() },
       onDamaged: (error) => console.error(`archiver: ${error.message}`),
       onUnregistered: (error) => console.error(`archiver: ${error.message}`),
     });

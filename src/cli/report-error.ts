@@ -84,6 +84,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   JOURNAL_FAULT: failure,
   HISTORY_LOST: failure,
   UNFINISHED: failure,
+  JOB_REPLACED: failure,
   TAPE_DAMAGED: failure,
 
   NO_OWNER: unreachable,

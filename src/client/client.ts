@@ -133,6 +133,11 @@ export class ClientParts {
   readonly updates: Updates;
   readonly puller: Puller;
   readonly #seen: SeenVersions = new SeenVersions();
+  /**
+   * Whether the connection for records is back, but no host has said since that the broker holds the same job: a record
+   * must not get into another one.
+   */
+  #awaitsHost = false;
 
   constructor({ wire, control, subjects, trainer, fail, onFallback }: ClientPartsOptions) {
     const payloadBytesMax = (): number => wire.payloadBytesMax;
@@ -148,7 +153,17 @@ export class ClientParts {
       ...{ requests: this.requests, subjects, trainer },
       onEnded: () => this.sender.pause(),
       onJoined: (reply) => this.#joined(reply),
+      onHeld: () => this.#held(),
       onLost: fail,
+    });
+    wire.listen({
+      disconnected: () => {
+        this.#awaitsHost = false;
+      },
+      reconnected: () => {
+        this.#awaitsHost = true;
+        this.session.confirm();
+      },
     });
     this.parameters = new Parameters(this.session, positions, payloadBytesMax);
     const { requests, sender, session, parameters } = this;
@@ -185,6 +200,12 @@ export class ClientParts {
   #joined({ session, shards, synchronization }: JoinReply): void {
     this.steps.sessionBegan(session, shards, synchronization);
     this.sender.start(session);
+  }
+
+  #held(): void {
+    if (!this.#awaitsHost) return;
+    this.#awaitsHost = false;
+    this.sender.reconnected();
   }
 
   /** Tells the parts that a shard has undone some of what this trainer has read and sent. */
@@ -449,7 +470,8 @@ export class Client {
 
   /**
    * Creates a parameter with this value, unless it exists. In either case returns the present value. Of
-   * several trainers that call it at once, one is selected and the others wait for it.
+   * several trainers that call it at once, one is selected and the others wait for it. A selected one whose
+   * call fails gives that up, for which the call may take 2 s longer, and another one is selected.
    * @throws BAD_DTYPE or BAD_SHAPE if it exists with another type or shape.
    */
   createIfNotAlreadyCreated(

@@ -450,11 +450,20 @@ export class BrokerHistory implements HistorySource {
     const inboxPrefix = new JobSubjects(job).hostInbox(host);
     const connection = await openConnection(reach, { name: `pserver ${job} ${role}`, inboxPrefix });
     try {
-      return new BrokerHistory(connection, host, await openStoredJob(connection, job));
+      return await BrokerHistory.over(connection, job, host);
     } catch (error) {
       await connection.close();
       throw orNoJetStream(ensureError(error), connection);
     }
+  }
+
+  /**
+   * Reads over an open connection, which is closed with the history. `host`: the id in the inboxes at which answers may
+   * come.
+   * @throws as {@link open}.
+   */
+  static async over(connection: NatsConnection, job: string, host: string): Promise<BrokerHistory> {
+    return new BrokerHistory(connection, host, await openStoredJob(connection, job));
   }
 
   get job(): string {

@@ -93,6 +93,9 @@ export const ERROR_CODES = {
   NO_SPACE: permanent(25, "the broker cannot hold the journals and state"),
   JOB_EXISTS: permanent(26, "a job of this name exists with other settings"),
   UNFINISHED: permanent(27, "an earlier change of the job is to be completed or dropped first"),
+  JOB_REPLACED: permanent(28, "the job was made anew since this trainer joined: connect again", {
+    reaction: "end",
+  }),
 
   // Sessions.
   SUPERSEDED: permanent(30, "a newer session of this trainer has joined", { reaction: "end" }),
@@ -101,7 +104,7 @@ export const ERROR_CODES = {
     rejection: "forgotten",
   }),
   WINDOW: retryable(33, "too many unsettled records of one trainer"),
-  TOO_MANY_TRAINERS: permanent(34, "the shard's trainer table is full"),
+  TOO_MANY_TRAINERS: permanent(34, "the shard or the job has as many trainers as it may"),
   LATE: permanent(35, "the step has closed, or already has this gradient", {
     rejection: "count-late",
   }),

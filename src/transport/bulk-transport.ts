@@ -165,6 +165,8 @@ interface WatchedOptions extends BulkConnectionOptions {
  */
 class BulkTransport extends NodeTransport {
   #address: Address | undefined;
+  /** The socket until it is connected. */
+  #dialled: Socket | undefined;
   /** The lender of each chunk that has not been handled yet. */
   readonly #lenders: Map<Uint8Array, Lender> = new Map();
   #lending: Lending | undefined;
@@ -219,6 +221,7 @@ class BulkTransport extends NodeTransport {
           },
         },
       });
+      this.#dialled = socket;
       const failed = (error: Error): void => reject(error);
       socket.once("error", failed);
       socket.once("connect", () => {
@@ -226,6 +229,18 @@ class BulkTransport extends NodeTransport {
         resolve(socket);
       });
     });
+  }
+
+  /**
+   * Closes the transport. The stock one leaves a connection that is still being made to its timeout, for which the
+   * process would live on.
+   */
+  override async close(error?: Error): Promise<void> {
+    if (!this.connected) {
+      this.#dialled?.destroy();
+      this.socket?.destroy();
+    }
+    await super.close(error);
   }
 
   /** Passes received bytes on; malformed input ends the connection. */

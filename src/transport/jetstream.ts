@@ -21,9 +21,10 @@ import {
   PserverError,
   textField,
 } from "../protocol/index.ts";
+import { startAnswerDeadline } from "./answer-deadline.ts";
 import { parseJson } from "./broker-error.ts";
 import { publishBulk } from "./bulk-transport.ts";
-import { requestRepeatedly } from "./repeated-request.ts";
+import { requestOnce, requestRepeatedly } from "./repeated-request.ts";
 
 /** JetStream's answer to a published message: where it is stored, or why it is not. */
 export type PubAck =
@@ -167,7 +168,7 @@ const NOT_REPEATED =
 /**
  * Makes a JetStream client on this connection that checks answers before nats.js uses them: its methods end
  * in a result, the broker's refusal or BAD_MESSAGE, whatever a broker answers. A request may take
- * `timeoutMs`, 5 s by default. Questions and published messages are repeated as {@link requestRepeatedly} does: publish
+ * `timeoutMs`, 5 s by default, not counting the time for which it or its answer is on the link. Questions and published messages are repeated as {@link requestRepeatedly} does: publish
  * what may be stored twice, or with the sequence that is expected before it.
  */
 export function openJetStream(connection: NatsConnection, timeoutMs?: number): JetStreamClient {
@@ -187,7 +188,7 @@ function withCheckedAnswers(connection: NatsConnection): NatsConnection {
     options: RequestOptions = { timeout: REQUEST_TIMEOUT_MS },
   ): Promise<Msg> => {
     const answer = await (NOT_REPEATED.test(subject)
-      ? connection.request(subject, payload, options)
+      ? requestOnce(connection, subject, payload, options)
       : requestRepeatedly(connection, subject, payload, options));
     checkJetStreamAnswer(subject, answer.data);
     return answer;
@@ -198,7 +199,7 @@ function withCheckedAnswers(connection: NatsConnection): NatsConnection {
 interface PendingPublish {
   readonly resolve: (seq: number) => void;
   readonly reject: (error: Error) => void;
-  readonly timer: NodeJS.Timeout;
+  readonly stopDeadline: () => void;
 }
 
 /** What must be true of a stream for a message to be stored; {@link StreamPublisher.swap} names the headers. */
@@ -248,7 +249,8 @@ export class StreamPublisher {
 
   /**
    * Stores a message and returns its sequence. The bytes must not be changed until then; after an error
-   * they may still be in use.
+   * they may still be in use. Of `timeoutMs` only the time counts for which nothing is on the link
+   * ({@link startAnswerDeadline}).
    * @throws errors of nats.js: no stream, no answer in time, or JetStream's refusal; BAD_MESSAGE.
    */
   publish(subject: string, bytes: Uint8Array, timeoutMs: number): Promise<number> {
@@ -280,11 +282,12 @@ export class StreamPublisher {
   #answered(timeoutMs: number, publish: (reply: string) => void): Promise<number> {
     const token = (++this.#tokens).toString(36);
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const onOver = (): void => {
         this.#pending.delete(token);
         reject(new TimeoutError());
-      }, timeoutMs);
-      this.#pending.set(token, { resolve, reject, timer });
+      };
+      const stopDeadline = startAnswerDeadline(this.#connection, timeoutMs, { onOver });
+      this.#pending.set(token, { resolve, reject, stopDeadline });
       publish(`${this.#inbox}.${token}`);
     });
   }
@@ -294,7 +297,7 @@ export class StreamPublisher {
     const waiting = this.#pending.get(token);
     if (waiting === undefined) return;
     this.#pending.delete(token);
-    clearTimeout(waiting.timer);
+    waiting.stopDeadline();
     try {
       if (message.headers?.code === 503) throw new NoRespondersError(message.subject);
       const ack = parsePubAck(message.data);

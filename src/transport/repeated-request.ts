@@ -1,7 +1,14 @@
-import type { Msg, NatsConnection, Payload, RequestOptions } from "@nats-io/transport-node";
+import {
+  type Msg,
+  type NatsConnection,
+  type Payload,
+  type RequestOptions,
+  TimeoutError,
+} from "@nats-io/transport-node";
+import { startAnswerDeadline } from "./answer-deadline.ts";
 
-/** How long an answer may take before the request is sent again. */
-const REPEAT_MS = 1_000;
+/** How long nats.js keeps a place for the answer to one copy: long enough for the largest message on a slow link. */
+const COPY_MS = 600_000;
 
 /** The parts of a connection that a repeated request uses. */
 export type RequestConnection = Pick<NatsConnection, "request" | "flush">;
@@ -11,7 +18,8 @@ export type RequestConnection = Pick<NatsConnection, "request" | "flush">;
  * without a leader, or with one that hangs, is lost, and its successor hears only what is sent from then on. A copy
  * is sent only after the broker has answered a PING that followed the last one: until then that copy, or its answer,
  * may still be on a slow link.
- * @throws as `request` does, the first error of any copy; a timeout after `timeout` in all.
+ * @throws as `request` does, the first error of any copy; a timeout after `timeout` in all, for which nothing was on the
+ * link ({@link startAnswerDeadline}).
  */
 export function requestRepeatedly(
   connection: RequestConnection,
@@ -19,37 +27,42 @@ export function requestRepeatedly(
   payload: Payload | undefined,
   options: RequestOptions,
 ): Promise<Msg> {
-  const endsAtMs = performance.now() + options.timeout;
+  return request(connection, subject, payload, { ...options, isRepeated: true });
+}
+
+/** Sends a request once; the rest as {@link requestRepeatedly}. */
+export function requestOnce(
+  connection: RequestConnection,
+  subject: string,
+  payload: Payload | undefined,
+  options: RequestOptions,
+): Promise<Msg> {
+  return request(connection, subject, payload, { ...options, isRepeated: false });
+}
+
+function request(
+  connection: RequestConnection,
+  subject: string,
+  payload: Payload | undefined,
+  { isRepeated, ...options }: RequestOptions & { readonly isRepeated: boolean },
+): Promise<Msg> {
   return new Promise((resolve, reject) => {
-    let timer: NodeJS.Timeout | undefined;
-    let isOver = false;
-    const over = (): void => {
-      isOver = true;
-      clearTimeout(timer);
-    };
-    const send = (timeoutMs: number): void => {
-      connection.request(subject, payload, { ...options, timeout: timeoutMs }).then(
+    const send = (): void => {
+      connection.request(subject, payload, { ...options, timeout: COPY_MS }).then(
         (answer) => {
-          over();
+          stop();
           resolve(answer);
         },
         (error: unknown) => {
-          over();
+          stop();
           reject(error);
         },
       );
-      timer = setTimeout(repeat, REPEAT_MS);
     };
-    const repeat = (): void => {
-      connection.flush().then(
-        () => {
-          const leftMs = Math.floor(endsAtMs - performance.now());
-          if (!isOver && leftMs > 0) send(leftMs);
-        },
-        // The connection is lost, and with it the copies that were sent: their requests end.
-        () => undefined,
-      );
-    };
-    send(options.timeout);
+    const stop = startAnswerDeadline(connection, options.timeout, {
+      ...(isRepeated ? { onSilence: send } : {}),
+      onOver: () => reject(new TimeoutError()),
+    });
+    send();
   });
 }

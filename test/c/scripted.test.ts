@@ -22,6 +22,7 @@ const SCENARIOS = {
     "a refused record is sent again after 50 ms, doubled up to 1 s",
     "a record that is refused for good ends the call, and what waits is not sent",
     "after a reconnect what has no PubAck is sent at once, what has one is asked for",
+    "after a reconnect no record is sent before a host has renewed the lease",
     "in a new session only what was stored nowhere is sent again, numbered anew",
     "a shard gets no number above done + 1,024",
     "at most the bytes of the window are in flight, something larger alone",
@@ -92,6 +93,7 @@ const SCENARIOS = {
     "a gradient does not ask for a step that a read has shown to be closed",
   ],
   sessions: [
+    "a trainer whose job was made anew is told so when it renews or joins again, and ends",
     "the lease is renewed every third of its time, and SUPERSEDED ends the client",
     "no renewal that fails for a time ends the session",
     "a renewal that fails for good ends the client",
@@ -167,6 +169,7 @@ const SCENARIOS = {
     "what was not initialized anew is read on",
     "after JOURNAL_REPLACED what is missing is asked for in the new journal",
     "a busy owner is asked again",
+    "requests to a shard that refuses keep no others waiting, and wait for each other",
     "a batched read without an owner waits for one",
     "a batched read that permissions forbid fails with DENIED",
     "a chunk that does not fit its request fails the call, and nothing of it is given",
@@ -180,6 +183,8 @@ const SCENARIOS = {
     "a parameter whose blocks have no numbers is an error",
   ],
   initializations: [
+    "a trainer that is selected to create a parameter and fails gives that up",
+    "so does one whose call is cancelled",
     "many parameters are declared and stored with few messages",
     "no request has more parameters than a reply of the broker's largest message",
     "after a failure what was tried before goes by itself",

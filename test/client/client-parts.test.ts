@@ -5,9 +5,10 @@ import { Deadline } from "../../src/client/calls/calls.ts";
 import { ClientParts } from "../../src/client/client.ts";
 import {
   type ErrorCode,
+  encodeError,
   encodeMessage,
   JobSubjects,
-  type PserverError,
+  PserverError,
 } from "../../src/protocol/index.ts";
 import { FakeWire, type Published } from "../support/fake-wire.ts";
 import { answer, applied, header, settle, update, watch } from "./io/outbox-rig.ts";
@@ -30,7 +31,8 @@ function deadline(): Deadline {
 
 function answerJoin(wire: FakeWire, join: Published | undefined, session: number): void {
   const synchronization = { mode: "async" };
-  const entries = { session, shards: 4, leaseMs: LEASE_MS, journal: "file", synchronization };
+  const settings = { shards: 4, leaseMs: LEASE_MS, journal: "file", synchronization };
+  const entries = { session, made: "now", ...settings };
   wire.deliver(join?.reply ?? "", encodeMessage({ ...entries, maxPayloadBytes: 8_000_000 }));
 }
 
@@ -149,4 +151,47 @@ describe("a call that shares a request and ends before it tells what the hosts a
     expect(shorter.error).toMatchObject({ code, message: expect.stringContaining("last: why") });
     expect(longer.state).toBe("pending");
   });
+});
+
+test("after the connection was lost records wait until a host has said that the broker holds the same job", async () => {
+  const { wire, parts, lost, fresh } = await joined();
+  const call = watch(parts.sender.send([update(0)], { deadline: deadline() }));
+  fresh();
+  wire.disconnect();
+  wire.reconnect();
+  await vi.advanceTimersByTimeAsync(500);
+  const asked = fresh();
+  expect(asked.map(({ subject }) => subject)).toEqual(["ps.j.lifecycle.t.renew"]);
+  wire.deliver(asked[0]?.reply ?? "", encodeMessage({ session: 5 }));
+  await settle();
+  expect(fresh().map(header)).toMatchObject([{ session: 5, n: 1 }]);
+  answer(wire, [applied(1)]);
+  await settle();
+  expect([call.state, lost]).toEqual(["done", []]);
+});
+
+test("after the connection was lost no record goes to another job of the name, and the client ends", async () => {
+  const { wire, parts, lost, fresh } = await joined();
+  watch(parts.sender.send([update(0)], { deadline: deadline() }));
+  fresh();
+  wire.disconnect();
+  wire.reconnect();
+  const error = new PserverError("JOB_REPLACED", "made anew");
+  wire.deliver(fresh()[0]?.reply ?? "", encodeError(error));
+  await vi.advanceTimersByTimeAsync(3 * LEASE_MS);
+  expect(fresh()).toEqual([]);
+  expect(lost).toMatchObject([{ code: "JOB_REPLACED", message: "made anew" }]);
+});
+
+test("a renewal that was answered while the connection was lost again lets no record go", async () => {
+  const { wire, parts, fresh } = await joined();
+  watch(parts.sender.send([update(0)], { deadline: deadline() }));
+  fresh();
+  wire.disconnect();
+  wire.reconnect();
+  const [renewal] = fresh();
+  wire.disconnect();
+  wire.deliver(renewal?.reply ?? "", encodeMessage({ session: 5 }));
+  await settle();
+  expect(fresh()).toEqual([]);
 });

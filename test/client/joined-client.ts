@@ -68,7 +68,13 @@ export class JobWire extends FakeWire {
       });
       return { state: "ready", epoch: 1, by: "", shards: 1, parameters, more: false, at: [] };
     }
-    const settings = { shards: 1, leaseMs: 600_000, journal: "file", maxPayloadBytes: 8_000_000 };
+    const settings = {
+      made: "now",
+      shards: 1,
+      leaseMs: 600_000,
+      journal: "file",
+      maxPayloadBytes: 8_000_000,
+    };
     return { session: 5, synchronization: { mode: "async" }, ...settings };
   }
 }

@@ -112,7 +112,7 @@ class RefusingHost extends FakeWire {
   #joined(): Uint8Array {
     this.#session += 1;
     return encodeMessage({
-      ...{ session: this.#session, shards: 1, leaseMs: 600_000, journal: "file" },
+      ...{ session: this.#session, made: "now", shards: 1, leaseMs: 600_000, journal: "file" },
       ...{ synchronization: this.#synchronization, maxPayloadBytes: 1 << 20 },
     });
   }
@@ -162,7 +162,7 @@ function observed(
   expected: ErrorCode,
 ): string {
   const [first, second] = host.asked(verb);
-  if (lost !== undefined) return lost.code === "SUPERSEDED" && !second ? "end" : "died";
+  if (lost !== undefined) return lost.code === expected && !second ? "end" : "died";
   if (host.asked("join").length > 1) return "rejoin";
   if (first === undefined || second === undefined) {
     return error?.code === expected ? "fail" : `failed as ${error?.code}`;

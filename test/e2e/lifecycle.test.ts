@@ -281,6 +281,7 @@ async function hostOn(
   const service = createLifecycle({
     job: {
       job,
+      made: "now",
       shards: 4,
       journal: "file",
       leaseMs,
@@ -292,6 +293,7 @@ async function hostOn(
     owners,
     hostId: "h",
     maxPayloadBytes: 1024 * 1024,
+    madeNow: async () => "now",
   });
   await service.start();
   return service;

@@ -109,6 +109,7 @@ comesBack(
   "the reply to join",
   fc.record({
     session: positive,
+    made: fc.string({ maxLength: 39 }),
     shards: fc.integer({ min: 1, max: 256 }),
     leaseMs: positive,
     journal: fc.constantFrom("file", "memory"),
@@ -242,10 +243,15 @@ describe("status", () => {
 
 describe("the reply to join", () => {
   testRefusals(
-    { session: 1, shards: 16, leaseMs: 5000, journal: "file", maxPayloadBytes: 1 << 20 },
+    {
+      ...{ session: 1, made: "now", shards: 16, leaseMs: 5000, journal: "file" },
+      maxPayloadBytes: 1 << 20,
+    },
     parseJoinReply,
     [
       ["session", 0],
+      ["made", 5],
+      ["made", "x".repeat(40)],
       ["shards", 0],
       ["shards", 257],
       ["leaseMs", 0],

@@ -475,7 +475,13 @@ export function lifecycleCases(): Cases {
     ["status", { limit: 256, after: "b" }],
     ["status", {}],
   ] as const;
-  const job = { session: 41, shards: 16, leaseMs: 5_000, journal: "file" };
+  const job = {
+    session: 41,
+    made: "2026-11-22T10:00:00.123456789Z",
+    shards: 16,
+    leaseMs: 5_000,
+    journal: "file",
+  };
   const ready = { state: "ready", epoch: 1, by: TRAINER, shards: 16 };
   const replies = [
     ["join", { ...job, synchronization: { mode: "async" }, maxPayloadBytes: 8_388_608 }],

@@ -375,7 +375,7 @@ export class Owner {
     const { forgetsOlder } = this.#faults;
     const kept = forgetsOlder === true ? new KeptSnapshots(RETAIN_BYTES, [stored]) : this.#kept;
     const manifests = forgetsOlder === true ? stream.manifests.map(({ seq }) => seq) : [];
-    const unneeded = kept.unneeded(stream.sequences);
+    const unneeded = kept.unneeded(new Map(stream.sequences.map((seq) => [seq, 0])));
     stream.remove(unneeded.filter((seq) => !manifests.includes(seq)));
     return true;
   }

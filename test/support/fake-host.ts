@@ -464,6 +464,7 @@ class Host implements FakeHost {
         this.#sessions.set(trainer, ++this.#session);
         return {
           session: this.#session,
+          made: "now",
           shards: this.shards.length,
           leaseMs: this.#leaseMs,
           journal: "file",

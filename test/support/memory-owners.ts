@@ -2,6 +2,7 @@ import { foldHostRecord } from "../../src/actors/fold/fold-record.ts";
 import { FoldTables } from "../../src/actors/fold/fold-state.ts";
 import { CURRENT_RULES, KNOWN_RULES } from "../../src/actors/fold/rules.ts";
 import type { Owners, WantedBlock } from "../../src/actors/job/owners-client.ts";
+import type { DeclaredUsage } from "../../src/actors/job/storage-plan.ts";
 import { ShardMemory } from "../../src/actors/kernel/shard-memory.ts";
 import {
   blockPlaces,
@@ -118,14 +119,14 @@ export class MemoryOwners implements Owners {
     throw new PserverError("NO_MEMORY", `${needed} bytes do not fit`, { expected: needed });
   }
 
-  async checkSpace(stateBytes: number): Promise<void> {
-    if (stateBytes <= this.storageBytes) return;
+  async reserveSpace({ heldBytes }: DeclaredUsage): Promise<void> {
+    if (heldBytes <= this.storageBytes) return;
     throw new PserverError(
       "NO_SPACE",
-      `storage for ${this.storageBytes} bytes; received ${stateBytes}`,
+      `storage for ${this.storageBytes} bytes; received ${heldBytes}`,
       {
         expected: this.storageBytes,
-        received: stateBytes,
+        received: heldBytes,
       },
     );
   }

@@ -1,5 +1,5 @@
 import type { Manifest, PieceRef, StoredManifest } from "../../src/actors/journal/manifest.ts";
-import type { SnapshotStore } from "../../src/actors/journal/snapshot-store.ts";
+import type { SnapshotStore, StoredBytes } from "../../src/actors/journal/snapshot-store.ts";
 import { PserverError, readCrc } from "../../src/protocol/index.ts";
 
 /** The snapshots of one shard in memory: as {@link SnapshotStore}, without a broker. */
@@ -45,8 +45,19 @@ export class MemorySnapshots {
     return newest && { ...newest, seq: this.#put(newest.manifest) };
   }
 
-  list(): Promise<number[]> {
-    return Promise.resolve([...this.messages.keys()]);
+  list(): Promise<StoredBytes> {
+    return Promise.resolve(
+      new Map(
+        [...this.messages].map(([seq, message]) => [
+          seq,
+          message instanceof Uint8Array ? message.length : 0,
+        ]),
+      ),
+    );
+  }
+
+  requireRoom(): Promise<void> {
+    return Promise.resolve();
   }
 
   remove(sequences: Iterable<number>): Promise<void> {

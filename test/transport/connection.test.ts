@@ -1,4 +1,7 @@
-// Proves that every connection to a broker which is too old is refused, and left.
+// Proves that every connection to a broker which is too old is refused, and left, and that a connection which is closed
+// while it is made again leaves nothing behind.
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { connectForBulk } from "../../src/transport/bulk-transport.ts";
@@ -20,6 +23,23 @@ test.each(["2.9.10", "2.11.1"])("no connection is made to nats-server %s", async
   }
   expect(broker.dialled).toBe(2);
   await broker.close();
+});
+
+test("a connection that is closed ends its attempt to reach a broker that hangs", async () => {
+  const broker = await startFakeBroker();
+  const connection = await connectForBulk({
+    servers: `127.0.0.1:${broker.port}`,
+    timeout: HANG_MS,
+    reconnectTimeWait: 1,
+    maxReconnectAttempts: -1,
+  });
+  await broker.close();
+  const hanging = createServer().listen(broker.port, "127.0.0.1");
+  const [socket] = (await once(hanging, "connection")) as [Socket];
+  const ended = once(socket.on("error", () => undefined).resume(), "close");
+  await connection.close();
+  await ended;
+  hanging.close();
 });
 
 test.each(["caFile", "certFile", "keyFile"] as const)(

@@ -1,6 +1,12 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { dataBytes, relativeError, saveModel, type TensorHeader } from "../../model-files/index.ts";
+import {
+  dataBytes,
+  formatOf,
+  relativeError,
+  saveModel,
+  type TensorHeader,
+} from "../../model-files/index.ts";
 import {
   type BlockVersions,
   blockPlaces,
@@ -34,6 +40,8 @@ import { shardsOf } from "../lifecycle/declared-ledger.ts";
 import { TRAINER_KEYS } from "../lifecycle/lock.ts";
 import { toJournalRecord } from "../lifecycle/members.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
+import type { SaveQuotas } from "./save-quotas.ts";
+import { SavedModels, type SaveRoom } from "./saved-models.ts";
 import { HOST_LEASES, SHARD_LEASES } from "./shard-claims.ts";
 
 /** Asks the owner of a shard for the versions of these parameters' blocks, in their order. */
@@ -334,6 +342,7 @@ interface SaverDeps {
   readonly owners: OwnersClient;
   /** Where models go; without it nothing can be saved on this host. */
   readonly directory: string | undefined;
+  readonly quotas: SaveQuotas;
   readonly job: string;
   /** Id of the host that writes. */
   readonly host: string;
@@ -353,7 +362,7 @@ export class Saver {
   /**
    * Saves every parameter that is ready under a path of the model directory. A repeat of a request with
    * a token joins the save that it repeats.
-   * @throws BAD_PATH, NOT_INITIALIZED if there is nothing to save, DISK_FULL, IO, NO_OWNER, …; ABORTED
+   * @throws BAD_PATH, NOT_INITIALIZED if there is nothing to save, QUOTA, DISK_FULL, IO, NO_OWNER, …; ABORTED
    * if it was stopped. Messages name paths below the model directory only.
    */
   async save(
@@ -365,11 +374,12 @@ export class Saver {
     const onProgress = (doneBytes: number, totalBytes: number): void => {
       if (progress !== undefined) tell(progress, { progress: { doneBytes, totalBytes } });
     };
-    if (token === undefined) return await this.#save(path, stop.signal, onProgress);
+    const save = (): Promise<Fields> => this.#save(asker, path, stop.signal, onProgress);
+    if (token === undefined) return await save();
     const key = runningKey(asker, token);
     const running = this.#running.get(key);
     if (running !== undefined) return await running.saved;
-    const saved = this.#save(path, stop.signal, onProgress);
+    const saved = save();
     this.#running.set(key, { stop, saved });
     try {
       return await saved;
@@ -386,11 +396,12 @@ export class Saver {
   }
 
   async #save(
+    asker: string,
     path: string,
     signal: AbortSignal,
     onProgress: (doneBytes: number, totalBytes: number) => void,
   ): Promise<Fields> {
-    const { directory, job, host, onError } = this.#deps;
+    const { directory, job, host, quotas, onError } = this.#deps;
     if (directory === undefined) {
       throw new PserverError(
         "BAD_PATH",
@@ -409,9 +420,13 @@ export class Saver {
       shape,
     }));
     const totalBytes = tensors.reduce((sum, header) => sum + dataBytes(header), 0);
+    const files = formatOf(path) === "directory" ? tensors.length + 1 : 1;
+    let room: SaveRoom | undefined;
     let doneBytes = 0;
     const timer = setInterval(() => onProgress(doneBytes, totalBytes), PROGRESS_MS);
     try {
+      const saved = new SavedModels({ directory, job, quotas });
+      room = await saved.reserve(asker, { path, bytes: totalBytes, files });
       const { file, bytes, format } = await saveModel({
         directory,
         path,
@@ -425,8 +440,10 @@ export class Saver {
         metadata: { job, format: "nats-pserver" },
         signal,
       });
+      await room.saved(bytes);
       return { file, bytes, format, host };
     } catch (error) {
+      await room?.failed().catch((thrown: unknown) => onError(ensureError(thrown)));
       throw relativeError(error, directory);
     } finally {
       clearInterval(timer);

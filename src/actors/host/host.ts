@@ -39,13 +39,14 @@ import type { TakeOverProgress } from "../owner/take-over.ts";
 import { ControlService, Saver } from "./control-service.ts";
 import { HostMemory } from "./host-memory.ts";
 import { type HostRequests, serveRequests } from "./host-requests.ts";
+import { type SaveQuotas, saveQuotasOf } from "./save-quotas.ts";
 import { hostKey, ShardClaims } from "./shard-claims.ts";
 import { TakeOvers } from "./take-overs.ts";
 import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts";
 import { WorkerPool, type WorkerPoolEvents, type WorkerSetup } from "./worker-pool.ts";
 
 /** Options of `startHost`; settings are for a new job, and must agree with those of an existing one. */
-export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
+export interface HostOptions extends Omit<WantedSettings, "synchronization">, SaveQuotas {
   readonly connection: ConnectionSettings;
   /**
    * For the connections that answer trainers; `connection` by default. With a user of its own that
@@ -243,7 +244,8 @@ export class RunningHost implements Host, WorkerPoolEvents {
     const service = hostLifecycle(opening, job, owners, this.#publication, onError);
     this.#lifecycle = service;
     const { job: name, modelDirectory: directory } = options;
-    const saver = new Saver({ service, owners, directory, job: name, host: id, onError });
+    const quotas = saveQuotasOf(options);
+    const saver = new Saver({ service, owners, directory, quotas, job: name, host: id, onError });
     this.#control = new ControlService(job, service, owners, saver);
     const statuses = (): readonly Fields[] => this.#pool.statuses;
     this.#takeOvers = new TakeOvers({
@@ -504,7 +506,7 @@ function watchEtcd({ options, etcd }: HostOpening): (event: HostEvent) => void {
 
 function hostLifecycle(
   { options, id, connection }: HostOpening,
-  { settings, bucket, leases }: OpenedJob,
+  { settings, bucket, created, madeNow, leases }: OpenedJob,
   owners: OwnersClient,
   publication: Publication | undefined,
   onError: (error: PserverError) => void,
@@ -512,8 +514,8 @@ function hostLifecycle(
   const { shards, journal, leaseMs, synchronization } = settings;
   const quotas = quotasOf(settings);
   return createLifecycle({
-    job: { job: options.job, shards, journal, leaseMs, synchronization, quotas },
-    ...{ bucket, leases, owners, onError },
+    job: { job: options.job, made: created, shards, journal, leaseMs, synchronization, quotas },
+    ...{ bucket, madeNow, leases, owners, onError },
     hostId: id,
     maxPayloadBytes: payloadBytesMaxOf(connection),
     ...(publication && { onJobChanged: () => publication.showJob() }),

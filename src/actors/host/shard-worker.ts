@@ -7,10 +7,11 @@ import { dataBytesMaxOf, payloadBytesMaxOf } from "../../transport/bulk-transpor
 import { openConnection } from "../../transport/connection.ts";
 import { openJetStream, StreamPublisher } from "../../transport/jetstream.ts";
 import { LeaseClock } from "../job/leases.ts";
+import { olderSnapshotBytes, openEntries } from "../job/storage-plan.ts";
 import { ArchiverWatch } from "../journal/archivers.ts";
 import { Journal } from "../journal/journal.ts";
 import { Credit } from "../journal/journal-reader.ts";
-import { type KvBucket, openBucket } from "../journal/kv-bucket.ts";
+import type { KvBucket } from "../journal/kv-bucket.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { SnapshotBudget } from "../journal/snapshotter.ts";
 import { TapeStore } from "../journal/tape/tape-store.ts";
@@ -75,11 +76,7 @@ export async function openShardWorker(
   });
   const client = openJetStream(journalConnection, BROKER_TIMEOUT_MS);
   const manager = await client.jetstreamManager(false);
-  const bucket = await openBucket({
-    connection: journalConnection,
-    bucket: subjects.bucket(),
-    storage: "file",
-  });
+  const bucket = await openEntries(journalConnection, subjects);
   const { shards, host, journal, leaseMs, retainBytes, snapshotBytes } = setup;
   const { memory: buffer, memoryLimitBytes: limitBytes } = setup;
   const worker = new ShardWorker({
@@ -90,6 +87,7 @@ export async function openShardWorker(
       ...{ host, subjects, inboxPrefix, journalConnection, dataConnection, manager },
       settings: {
         ...{ leaseMs, retainBytes, snapshotBytes, journalStorage: journal.storage },
+        olderBytesMax: olderSnapshotBytes(journal.bytesMax),
         partBytesMax: dataBytesMaxOf(journalConnection),
       },
       memory: HostMemory.open({ shards, buffer, limitBytes }),

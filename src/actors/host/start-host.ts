@@ -90,6 +90,7 @@ async function openHost(opening: HostOpening): Promise<RunningHost> {
     connection,
     manager,
     subjects,
+    settings: job.settings,
     host: id,
     journalOf: (shard) => new Journal({ manager, client, subjects, settings, shard }),
   });

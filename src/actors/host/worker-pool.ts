@@ -13,7 +13,7 @@ import type { ShardTrouble } from "../owner/serving-shard.ts";
 import { WorkerThread } from "../worker-thread.ts";
 
 /** How long a worker may take to connect, and to close. */
-const START_MS = 15_000;
+const START_MS = 60_000;
 const CLOSE_MS = 5_000;
 
 /** How long a shard that is being saved may make no progress: longer than the broker may take for one message. */

@@ -23,6 +23,7 @@ import type { JournalSettings } from "../journal/journal.ts";
 import { entryDamaged, type KvBucket, type KvEntry } from "../journal/kv-bucket.ts";
 import { BucketEntry } from "../lifecycle/lock.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
+import { tapeBytesBeside } from "./storage-plan.ts";
 
 /** Origin of a job that was made from a point of another job's history; an entry of its settings. */
 export interface ForkOrigin {
@@ -130,6 +131,8 @@ export interface StoredSettings extends Quotas {
 export interface JobSettings
   extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization"> {
   readonly job: string;
+  /** When the broker made the job's bucket: it tells the job from another one of its name. */
+  readonly made: string;
   readonly quotas: Quotas;
 }
 
@@ -151,14 +154,6 @@ const SETTING_DIFFERS = "Leave the setting out to join the job, or choose anothe
 const LEASES_ELSEWHERE =
   "All hosts of a job keep their leases in one place: give --etcd and --etcd-prefix as the others do. " +
   "If that etcd has lost its data, put the expected identity back: see docs/guides/cluster.md.";
-
-/** Bytes that the tape may have for each byte that the journals may have. */
-const TAPE_SHARE = 1 / 4;
-
-/** Returns the limit of a tape beside journals of such limits. */
-export function tapeBytesBeside(journalBytesMax: number, shards: number): number {
-  return Math.ceil(journalBytesMax * shards * TAPE_SHARE);
-}
 
 /** Makes the settings of a new job. @throws BAD_VALUE for a number of shards out of range. */
 export async function newSettings(
@@ -185,7 +180,7 @@ export async function newSettings(
     replicas: wanted.replicas ?? 1,
     synchronization: wanted.synchronization ?? { mode: "async" },
     tape: wanted.tape ?? true,
-    tapeBytesMax: wanted.tapeBytesMax ?? tapeBytesBeside(journalBytesMax, shards),
+    tapeBytesMax: wanted.tapeBytesMax ?? tapeBytesBeside({ journalBytesMax, shards }),
   };
 }
 

@@ -10,7 +10,7 @@ import {
 import { openJetStream } from "../../transport/jetstream.ts";
 import { Journal } from "../journal/journal.ts";
 import { type KvBucket, openBucket, openExistingBucket } from "../journal/kv-bucket.ts";
-import { brokerCall, probeStorage, streamExists, unlessMissing } from "../journal/streams.ts";
+import { brokerCall, streamExists, unlessMissing } from "../journal/streams.ts";
 import { readTapeStorage, type TapeStorage } from "../journal/tape/tape-store.ts";
 import { EtcdLeases } from "./etcd-leases.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
@@ -32,6 +32,7 @@ import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
 import { type ReplicaReport, reportReplicas } from "./replica-report.ts";
 import { type UnfinishedRewind, unfinishedRewind } from "./rewind-plan.ts";
 import { ensureSnapshots, readSettingsCopy } from "./settings-copy.ts";
+import { findJournalBytes, LEASES_BYTES, openEntries } from "./storage-plan.ts";
 
 /** A job's settings, the bucket that holds its entries, and its leases. */
 export interface OpenedJob {
@@ -39,6 +40,8 @@ export interface OpenedJob {
   readonly bucket: KvBucket;
   /** When the bucket was made. */
   readonly created: string;
+  /** Asks the broker when the bucket was made that it holds now; undefined if it holds none. */
+  readonly madeNow: () => Promise<string | undefined>;
   readonly manager: JetStreamManager;
   readonly leases: Leases;
   /** Asks the broker how much the job's tape takes; undefined for a job without one. */
@@ -62,13 +65,6 @@ export interface JobOpening {
 /** The shortest time that the broker gets for one request about a lease. */
 const LEASE_TIMEOUT_MS_MIN = 1_000;
 
-/** The journal limit of a shard where the broker has space for it, and the lowest with which a job is made. */
-const JOURNAL_BYTES_MAX = { file: 2 * 1024 ** 3, memory: 256 * 1024 ** 2 } as const;
-const JOURNAL_BYTES_MIN = 16 * 1024 ** 2;
-
-/** The share of the broker's space that journals may take; snapshots need the rest. */
-const JOURNAL_SHARE = 0.6;
-
 /**
  * Opens a job, which is made with the wanted settings if it does not exist.
  * @throws JOB_EXISTS if it exists with other settings than those wanted, NO_SPACE if the broker has no
@@ -76,13 +72,8 @@ const JOURNAL_SHARE = 0.6;
  */
 export async function openJob(opening: JobOpening): Promise<OpenedJob> {
   const { connection, manager, subjects, wanted, etcd } = opening;
-  const bucket = await openBucket({
-    connection,
-    bucket: subjects.bucket(),
-    storage: "file",
-    // The number of shards of an existing job is in its settings, which are in the bucket.
-    ...(wanted.replicas === undefined ? {} : { replicas: wanted.replicas }),
-  });
+  // The settings of an existing job are in its bucket.
+  const bucket = await openEntries(connection, subjects, wanted.replicas);
   const settling = {
     bucket,
     job: subjects.job,
@@ -107,8 +98,15 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
   const created = await bucket.created();
   return {
     ...{ settings, bucket, created, manager, leases, tapeStorage, replicas },
+    madeNow: () => madeNow(manager, bucketStream(subjects.bucket())),
     unfinishedRewind: () => unfinishedRewind(manager, subjects, bucket),
   };
+}
+
+async function madeNow(manager: JetStreamManager, stream: string): Promise<string | undefined> {
+  return await brokerCall(`looking for the stream ${stream}`, { stream }, async () => {
+    return (await unlessMissing(() => manager.streams.info(stream)))?.created;
+  });
 }
 
 /**
@@ -148,7 +146,10 @@ async function openKvLeases(
   const bucket = subjects.leaseBucket();
   const timeoutMs = leaseTimeoutMs(leaseMs);
   const open = (): Promise<KvBucket> =>
-    openBucket({ connection, bucket, storage: "file", replicas, ttlMs: leaseMs, timeoutMs });
+    openBucket({
+      ...{ connection, bucket, storage: "file", replicas, ttlMs: leaseMs, timeoutMs },
+      bytesMax: LEASES_BYTES,
+    });
   try {
     return new KvLeases(await open());
   } catch (error) {
@@ -159,27 +160,6 @@ async function openKvLeases(
     manager.streams.update(stream, { max_age: nanos(leaseMs), num_replicas: replicas }),
   );
   return new KvLeases(await open());
-}
-
-/**
- * Returns the largest limit of one journal, halving from the default, for which the broker has space on every shard.
- * @throws NO_SPACE if it has none for the lowest.
- */
-export async function findJournalBytes(
-  manager: JetStreamManager,
-  subjects: JobSubjects,
-  storage: "file" | "memory",
-  shards: number,
-): Promise<number> {
-  for (let bytes: number = JOURNAL_BYTES_MAX[storage]; bytes >= JOURNAL_BYTES_MIN; bytes /= 2) {
-    const needed = Math.ceil((bytes * shards) / JOURNAL_SHARE);
-    if (await probeStorage(manager, subjects, storage, needed)) return bytes;
-  }
-  throw new PserverError(
-    "NO_SPACE",
-    `the broker has no space for ${shards} journals of ${JOURNAL_BYTES_MIN} bytes`,
-    { expected: shards * JOURNAL_BYTES_MIN },
-  );
 }
 
 /** The streams of one job on a broker: journals, snapshots and buckets. */

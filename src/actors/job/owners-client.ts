@@ -33,8 +33,8 @@ import { fromBrokerError, isNoResponders } from "../../transport/broker-error.ts
 import { mapConcurrently } from "../concurrent.ts";
 import { neededBytes } from "../host/host-memory.ts";
 import type { Journal } from "../journal/journal.ts";
-import { type StorageQueries, storageQueries } from "../journal/streams.ts";
 import { readTakeOver, TakeOverWatch } from "../owner/take-over.ts";
+import { type DeclaredUsage, JobSpace, type JournalLimits } from "./storage-plan.ts";
 
 /** How long one request waits for a reply before it is repeated. */
 const ATTEMPT_MS = 2_000;
@@ -56,9 +56,6 @@ const SNAPSHOT_ATTEMPT_MS = 5_000;
 
 /** Pause before a missing owner is asked again. */
 const RETRY_MS = 100;
-
-/** Bytes of snapshots per byte of state: the old ones are kept while a new one is written. */
-const SNAPSHOT_FACTOR = 2.5;
 
 /** A block by parameter, index and the epoch it must have. */
 export type WantedBlock = readonly [parameter: string, index: number, epoch: number];
@@ -93,8 +90,8 @@ export interface Owners {
   snapshot(shard: number, at: Position): Promise<Fields>;
   /** Checks that the owners' hosts can hold so many more bytes of values, by shard. @throws NO_MEMORY */
   checkMemory(valueBytes: readonly number[]): Promise<void>;
-  /** Checks that the broker can hold all journals and this state. @throws NO_SPACE */
-  checkSpace(stateBytes: number): Promise<void>;
+  /** Has the broker reserve space for all that is declared in the job. @throws NO_SPACE */
+  reserveSpace(declared: DeclaredUsage): Promise<void>;
 }
 
 /** Dependencies of {@link OwnersClient}. */
@@ -104,17 +101,19 @@ export interface OwnersClientDeps {
   /** Id of this host. */
   readonly host: string;
   readonly manager: JetStreamManager;
+  readonly settings: JournalLimits;
   readonly journalOf: (shard: number) => Journal;
 }
 
 /** Sends requests to the owners of shards, and appends host records to journals. */
 export class OwnersClient implements Owners {
   readonly #deps: OwnersClientDeps;
-  readonly #storage: StorageQueries;
+  readonly #space: JobSpace;
 
   constructor(deps: OwnersClientDeps) {
+    const { manager, subjects, settings: limits } = deps;
     this.#deps = deps;
-    this.#storage = storageQueries(deps.manager, deps.subjects);
+    this.#space = new JobSpace({ manager, subjects, limits });
   }
 
   /**
@@ -208,14 +207,8 @@ export class OwnersClient implements Owners {
     return reply.fields;
   }
 
-  async checkSpace(stateBytes: number): Promise<void> {
-    const bytes = Math.ceil(stateBytes * SNAPSHOT_FACTOR);
-    if (await this.#storage.fits(bytes)) return;
-    throw new PserverError(
-      "NO_SPACE",
-      `the broker cannot store snapshots of ${stateBytes} bytes of values: they take ${bytes} bytes`,
-      { expected: bytes },
-    );
+  async reserveSpace(declared: DeclaredUsage): Promise<void> {
+    await this.#space.reserve(declared);
   }
 
   async checkMemory(valueBytes: readonly number[]): Promise<void> {

@@ -11,6 +11,7 @@ import {
   type StoredSettings,
   withForkOrigin,
 } from "./job-settings.ts";
+import { snapshotBytesFor } from "./storage-plan.ts";
 
 // A job's settings decide how everything else of it is read, and no shard knows them all. So the configuration of its
 // snapshot stream has a copy, in a file of the broker's that is apart from the bucket's. Hosts decide by the entry and
@@ -35,7 +36,8 @@ export async function ensureSnapshots(
   const metadata = { [COPY_KEY]: encodeEntry(SETTINGS_KEY, copy(origin)) };
   const { job } = subjects;
   const { replicas } = settings;
-  const present = await ensureSnapshotStream(manager, subjects, { replicas, metadata });
+  const bytesMax = snapshotBytesFor(settings, 0);
+  const present = await ensureSnapshotStream(manager, subjects, { replicas, bytesMax, metadata });
   if (present === undefined) return;
   const found = settingsCopyIn(present);
   // A host does not know whether its job is a fork.

@@ -23,6 +23,9 @@ const STOPPED_KEYS = "stopped-archiver.";
 /** How long an archiver that has stopped is shown, by its own clock and that of the host that is asked. */
 const STOPPED_MS_MAX = 7 * 86_400_000;
 
+/** Archivers that may be registered at one time, and those that have stopped of which hosts keep the entries. */
+export const ARCHIVERS_MAX = 64;
+
 /** Limit of the text of a failure. */
 const MESSAGE_MAX = 4_096;
 
@@ -41,6 +44,8 @@ export interface ArchivedShard {
 export interface ArchiverEntry {
   /** Identity of its archive. */
   readonly archiver: string;
+  /** Identity of the run that has written it: only that may write it again. */
+  readonly run: string;
   readonly machine: string;
   readonly pid: number;
   /** When the archiver wrote the entry by its own clock, in milliseconds since 1970; only shown to people. */
@@ -78,6 +83,7 @@ export function toArchiverJson(entry: ArchiverEntry): unknown {
 export function parseArchiverEntry(value: unknown, key: string): ArchiverEntry {
   return readEntry(value, key, (fields) => ({
     archiver: textField(fields, "archiver"),
+    run: textField(fields, "run"),
     machine: textField(fields, "machine"),
     pid: integerField(fields, "pid"),
     writtenMs: integerField(fields, "writtenMs"),
@@ -94,6 +100,24 @@ export interface StoredArchiver {
   readonly revision: number;
   /** Undefined if it is damaged, or this version cannot read it. */
   readonly entry: ArchiverEntry | undefined;
+}
+
+/**
+ * Checks that a job has a place for an archiver that is not registered.
+ * @throws QUOTA; the errors of {@link KvBucket}.
+ */
+export async function requireArchiverPlace(
+  bucket: Pick<KvBucket, "keys">,
+  archiver: string,
+): Promise<void> {
+  const others = (await bucket.keys(ARCHIVER_KEYS)).filter((key) => key !== archiverKey(archiver));
+  if (others.length < ARCHIVERS_MAX) return;
+  throw new PserverError(
+    "QUOTA",
+    `expected at most ${ARCHIVERS_MAX} archivers of the job; received one more. No setting raises that: end one, or ` +
+      "wait until hosts have forgotten one that is gone, after the --grace that it was started with",
+    { expected: ARCHIVERS_MAX, received: others.length + 1 },
+  );
 }
 
 /** Reads the entries of all registered archivers. @throws the errors of {@link KvBucket}. */
@@ -215,7 +239,7 @@ export class ArchiverWatch {
 
 /** Removes the entry of an archiver that is gone, and keeps it as one that has stopped; returns whether this host did. */
 async function giveUp(
-  bucket: Pick<KvBucket, "read" | "create" | "update" | "remove">,
+  bucket: ArchiverWatchDeps["bucket"],
   key: string,
   revision: number,
   entry: ArchiverEntry,
@@ -223,12 +247,25 @@ async function giveUp(
   const stoppedKey = stoppedArchiverKey(entry.archiver);
   const former = await bucket.read(stoppedKey);
   const kept = await replaceEntry(bucket, stoppedKey, toArchiverJson(entry), former?.revision);
-  if (await bucket.remove(key, revision)) return true;
+  if (await bucket.remove(key, revision)) {
+    await forgetStopped(bucket);
+    return true;
+  }
   // The archiver is there again, or another host was faster.
   if (kept !== undefined && (await bucket.read(key)) !== undefined) {
     await bucket.remove(stoppedKey, kept);
   }
   return false;
+}
+
+/** Removes the oldest entries of stopped archivers beyond {@link ARCHIVERS_MAX}. */
+async function forgetStopped(bucket: Pick<KvBucket, "keys" | "read" | "remove">): Promise<void> {
+  if ((await bucket.keys(STOPPED_KEYS)).length <= ARCHIVERS_MAX) return;
+  const stored = await readEntries(bucket, STOPPED_KEYS);
+  const newestFirst = stored.sort((a, b) => b.revision - a.revision);
+  for (const { key, revision } of newestFirst.slice(ARCHIVERS_MAX)) {
+    await bucket.remove(key, revision);
+  }
 }
 
 /** Makes the error that says why an archiver has stopped. */

@@ -107,6 +107,8 @@ export interface BucketOptions {
   readonly storage: "file" | "memory";
   /** Number of replicas. By default 1 for a new bucket, and unchanged for an existing one. */
   readonly replicas?: number;
+  /** Limit of a new bucket, which the broker reserves; none by default. */
+  readonly bytesMax?: number;
   /** How long an entry lives after it was written; for ever by default. */
   readonly ttlMs?: number;
   /** Timeout of one request to the broker; 5 s by default, or a fifth of `ttlMs`. */
@@ -132,6 +134,7 @@ export async function openBucket(options: BucketOptions): Promise<KvBucket> {
       // Direct reads may be answered by a replica that lags: no lock can be built on them.
       allow_direct: false,
       ...(ttlMs === undefined ? {} : { ttl: ttlMs }),
+      ...(options.bytesMax === undefined ? {} : { max_bytes: options.bytesMax }),
     });
     // Opening an existing bucket does not compare its configuration.
     const status = await kv.status();

@@ -13,7 +13,12 @@ import type { Journal, JournalInfo } from "./journal.ts";
 import { lastRecordSeq } from "./journal-check.ts";
 import type { PassedRewind, StoredManifest } from "./manifest.ts";
 import { type BlockPieces, readSnapshotState, type SnapshotStore } from "./snapshot-store.ts";
-import { type ManifestHeader, SnapshotBudget, Snapshotter } from "./snapshotter.ts";
+import {
+  type ManifestHeader,
+  SnapshotBudget,
+  Snapshotter,
+  type SnapshotterDeps,
+} from "./snapshotter.ts";
 
 // A shard goes on under the next generation when it is new, when its journal in memory is gone, and when a person
 // lets it go on from another state: by "pserver recover", "rewind" or "fork". The order of writes is the same each
@@ -28,6 +33,7 @@ import { type ManifestHeader, SnapshotBudget, Snapshotter } from "./snapshotter.
 //    stored between 2 and 3. From now on a stream that is missing, or another one, is a loss.
 //
 // After a crash between 2 and 5 the next owner finds no creation time and makes 3 to 5, each of which may be repeated.
+// Whoever replaces that state by another one, under a generation after the next, finds out first what it has lost.
 // Steps 2 and 5 are compare-and-swap: whoever was overtaken gets NOT_OWNER there.
 
 /** What {@link openGeneration} needs: the journal and the shard, and how manifests are written. */
@@ -70,21 +76,43 @@ export async function openGeneration(writer: GenerationWriter): Promise<JournalI
     kept = {};
     info = await journal.open(generation, rules);
   }
-  const fallbacks = [...abandonedInfos].reduce(
-    (before, [each, state]) => extendedTo(before, { generation: each, seq: lastRecordSeq(state) }),
-    announced.fallbacks,
-  );
+  const fallbacks = withEnds(announced.fallbacks, abandonedInfos);
   const { created } = info;
   // The manifest may have been written again under the next term since.
   await commit(() => ({ ...announced, ...kept, term: header().term, created, fallbacks }));
   return info;
 }
 
+/** Returns losses that reach to the ends of the abandoned journals. */
+function withEnds(
+  fallbacks: readonly Fallback[],
+  abandoned: ReadonlyMap<number, JournalInfo>,
+): readonly Fallback[] {
+  return [...abandoned].reduce(
+    (before, [generation, info]) => extendedTo(before, { generation, seq: lastRecordSeq(info) }),
+    fallbacks,
+  );
+}
+
+/**
+ * Returns the losses that a manifest names, as they are to be named by the manifest of a later generation. If what it
+ * announces was interrupted before step 5, its abandoned journals hold records that it does not name, and may take
+ * more: then they are set aside first. The later generation removes the older ones of them, and with them all knowledge
+ * of where they ended.
+ */
+export async function finalFallbacks(
+  journal: Pick<Journal, "setAside">,
+  { created, fallbacks }: Pick<ManifestHeader, "created" | "fallbacks">,
+): Promise<readonly Fallback[]> {
+  if (created !== "") return fallbacks;
+  return withEnds(fallbacks, await journal.setAside(fallbacks.map(({ generation }) => generation)));
+}
+
 /** Dependencies of {@link continueShard}. */
 export interface ContinueDeps extends Pick<GenerationWriter, "journal" | "storage"> {
   readonly shard: number;
   readonly subjects: JobSubjects;
-  readonly store: Pick<SnapshotStore, "publish" | "commit">;
+  readonly store: SnapshotterDeps["store"];
   /** Limit of the state's bytes in one message. */
   readonly partBytesMax: number;
   /** Called after each stage. `committed`: the deciding manifest is stored; `opened`: the shard can be taken over. */
@@ -103,7 +131,10 @@ export interface Continuation {
   readonly replaced: { readonly seq: number; readonly term: number };
   /** Generation of the abandoned journal; 0 for none. */
   readonly generation: number;
-  /** Records lost with journals that were replaced before, and with this one, oldest first. */
+  /**
+   * Records lost with journals that were replaced before, of the replaced manifest by {@link finalFallbacks}, and with
+   * this one, oldest first.
+   */
   readonly fallbacks: readonly Fallback[];
   /** The last rewind that the state has gone through; that of the run itself if it is one. */
   readonly rewind?: PassedRewind | undefined;

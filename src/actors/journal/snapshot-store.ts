@@ -318,6 +318,15 @@ export class SnapshotReader {
 /** Time limit for storing one message. */
 const STORE_TIMEOUT_MS = 10_000;
 
+/** The part of the snapshots' limit that manifests may take when it is reached. */
+const MANIFESTS_SHARE = 1 / 32;
+
+/** The header by which the broker tells the size of a message that it delivers without its payload. */
+const SIZE_HEADER = "Nats-Msg-Size";
+
+/** Messages of a shard in the snapshot stream: their bytes, by sequence. */
+export type StoredBytes = ReadonlyMap<number, number>;
+
 /** Time limit for listing a shard's messages without progress. */
 const LIST_TIMEOUT_MS = 2_000;
 
@@ -444,18 +453,40 @@ export class SnapshotStore extends SnapshotReader {
     );
   }
 
-  /** Lists the sequences of all messages of the shard. */
-  async list(): Promise<number[]> {
+  /** Lists all messages of the shard. */
+  async list(): Promise<StoredBytes> {
     const { manager, client, subjects, shard } = this.#deps;
-    const sequences: number[] = [];
+    const sizes = new Map<number, number>();
     const batches = readStream({
       ...{ manager, client, stream: subjects.snapshotStream() },
       select: { filter_subject: subjects.shardSnapshots(shard), headers_only: true },
       ...{ timeoutMs: LIST_TIMEOUT_MS, isLossy: true },
       ...{ action: `listing snapshots of shard ${shard}`, details: { shard } },
     });
-    for await (const batch of batches) sequences.push(...batch.map(({ seq }) => seq));
-    return sequences;
+    for await (const batch of batches) {
+      for (const { seq, headers } of batch) sizes.set(seq, Number(headers?.get(SIZE_HEADER)));
+    }
+    return sizes;
+  }
+
+  /**
+   * Checks that the limit of the snapshots has room for so many bytes more, and some for manifests: a shard cannot be
+   * taken over without them.
+   * @throws JOURNAL_FULL
+   */
+  async requireRoom(bytes: number): Promise<void> {
+    const [stream, details] = [this.#subjects.snapshotStream(), { shard: this.#shard }];
+    const { state, config } = await brokerCall("looking at the snapshots", details, () =>
+      this.#deps.manager.streams.info(stream),
+    );
+    const room = config.max_bytes * (1 - MANIFESTS_SHARE) - state.bytes;
+    if (bytes <= room) return;
+    throw new PserverError(
+      "JOURNAL_FULL",
+      `storing a snapshot of shard ${this.#shard}: expected ${bytes} bytes of room in ${stream}; it holds ` +
+        `${state.bytes} of at most ${config.max_bytes} bytes`,
+      { ...details, expected: bytes, received: room },
+    );
   }
 
   /** Deletes messages, without overwriting their bytes; those that are gone already count as deleted. */
@@ -473,16 +504,23 @@ export class SnapshotStore extends SnapshotReader {
   }
 }
 
+/** How a new snapshot stream is made; the broker reserves `bytesMax` bytes for it. */
+interface SnapshotStreamOptions {
+  readonly replicas: number;
+  readonly bytesMax: number;
+  readonly metadata: Record<string, string>;
+}
+
 /** Creates the snapshot stream of a job unless it exists; returns the configuration of one that existed. */
 export async function ensureSnapshotStream(
   manager: JetStreamManager,
   subjects: JobSubjects,
-  { replicas, metadata }: { readonly replicas: number; readonly metadata: Record<string, string> },
+  { replicas, bytesMax, metadata }: SnapshotStreamOptions,
 ): Promise<StreamConfig | undefined> {
   const config = {
     name: subjects.snapshotStream(),
     subjects: [subjects.allSnapshots()],
-    ...{ num_replicas: replicas, metadata },
+    ...{ num_replicas: replicas, max_bytes: bytesMax, metadata },
   };
   return await brokerCall(`creating the snapshot stream of job ${subjects.job}`, {}, () =>
     ensureFileStream(manager, config),
@@ -570,6 +608,27 @@ export class KeptSnapshots {
   }
 
   /**
+   * Drops the oldest snapshot if those that are kept take more bytes than they may, and returns whether it did. The
+   * newest two are kept, or one if the stream is full: then the snapshots of an abandoned journal go first.
+   */
+  dropBeyond(stored: StoredBytes, bytesMax: number, isFull: boolean): boolean {
+    if (isFull && this.#past.length > 0) {
+      this.#past = [];
+      return true;
+    }
+    if (this.#kept.length <= (isFull ? 1 : SNAPSHOTS_MIN)) return false;
+    if (!isFull && this.#bytesOf(this.#kept, stored) <= bytesMax) return false;
+    this.#kept.shift();
+    return true;
+  }
+
+  #bytesOf(snapshots: readonly StoredManifest[], stored: StoredBytes): number {
+    let bytes = 0;
+    for (const seq of messagesOf(snapshots)) bytes += stored.get(seq) ?? 0;
+    return bytes;
+  }
+
+  /**
    * Whether the records before the oldest snapshot stay because an archiver has not copied them; up to a journal of
    * the same size.
    */
@@ -600,16 +659,23 @@ export class KeptSnapshots {
    * Finds the shard's stored messages that are older than the newest snapshot and that no kept snapshot needs, the
    * newest first: so a manifest is removed before what it names, also if the host crashes in between.
    */
-  unneeded(stored: readonly number[]): number[] {
-    const needed = new Set<number>();
-    for (const { seq, manifest } of [...this.#past, ...this.#kept]) {
-      needed.add(seq);
-      for (const piece of manifest.state) needed.add(piece.seq);
-      for (const piece of manifest.pieces) needed.add(piece);
-    }
+  unneeded(stored: StoredBytes): number[] {
+    const needed = messagesOf([...this.#past, ...this.#kept]);
     const newest = this.#kept.at(-1)?.seq ?? 0;
-    return stored.filter((seq) => seq < newest && !needed.has(seq)).sort((a, b) => b - a);
+    const sequences = [...stored.keys()].filter((seq) => seq < newest && !needed.has(seq));
+    return sequences.sort((a, b) => b - a);
   }
+}
+
+/** Returns the sequences of all messages of these snapshots. */
+function messagesOf(snapshots: readonly StoredManifest[]): Set<number> {
+  const sequences = new Set<number>();
+  for (const { seq, manifest } of snapshots) {
+    sequences.add(seq);
+    for (const piece of manifest.state) sequences.add(piece.seq);
+    for (const piece of manifest.pieces) sequences.add(piece);
+  }
+  return sequences;
 }
 
 function nearsLimit({ bytes, bytesMax }: JournalBytes): boolean {

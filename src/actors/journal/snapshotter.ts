@@ -178,6 +178,8 @@ interface Storing {
   ended: PserverError | undefined;
   /** Ends the storing at once, whatever it waits for. */
   readonly abort: (reason: PserverError) => void;
+  /** Sequences of the messages that were stored, unless a manifest may name them by now. */
+  readonly unnamed: Set<number>;
 }
 
 /** A cut being stored. */
@@ -188,7 +190,7 @@ interface StoredCut {
 
 /** Dependencies of {@link Snapshotter}. */
 export interface SnapshotterDeps {
-  readonly store: Pick<SnapshotStore, "publish" | "commit">;
+  readonly store: Pick<SnapshotStore, "publish" | "commit" | "requireRoom" | "remove">;
   readonly subjects: JobSubjects;
   readonly shard: number;
   /** Limit of the state's bytes in one message. */
@@ -209,6 +211,8 @@ export class Snapshotter {
   /** The cut being stored. */
   #cut: SnapshotCut | undefined;
   #storing: Storing | undefined;
+  /** What the last cut has left that failed. */
+  #left: Set<number> = new Set();
 
   constructor(deps: SnapshotterDeps) {
     this.#deps = deps;
@@ -294,7 +298,7 @@ export class Snapshotter {
     const aborted = new Promise<never>((_resolve, reject) => {
       abort = reject;
     });
-    const storing: Storing = { ended: undefined, abort };
+    const storing: Storing = { ended: undefined, abort, unnamed: new Set() };
     this.#storing = storing;
     try {
       return await Promise.race([store(storing), aborted]);
@@ -310,6 +314,10 @@ export class Snapshotter {
     previousSeq: number,
   ): Promise<StoredManifest> {
     const { cut, storing } = current;
+    await this.#removeLeft();
+    this.#left = storing.unnamed;
+    const bytes = cut.pending.reduce((sum, { block }) => sum + block.heldBytes, 0);
+    await this.#deps.store.requireRoom(bytes);
     await this.#storePending(current);
     const { fold, seq: cutSeq, recordCrc, checksum, pieces } = cut;
     const state: SnapshotState = { fold, pieces };
@@ -328,6 +336,8 @@ export class Snapshotter {
 
   async #commit(storing: Storing, manifest: Manifest, previousSeq: number): Promise<number> {
     if (storing.ended !== undefined) throw storing.ended;
+    // From here on the manifest may be stored, whatever the broker answers.
+    storing.unnamed.clear();
     const seq = await this.#deps.store.commit(manifest, previousSeq, () => storing.ended);
     if (storing.ended !== undefined) throw storing.ended;
     return seq;
@@ -388,7 +398,15 @@ export class Snapshotter {
 
   async #publish(storing: Storing, subject: string, bytes: Uint8Array): Promise<PieceRef> {
     if (storing.ended !== undefined) throw storing.ended;
-    return await this.#deps.store.publish(subject, bytes);
+    const ref = await this.#deps.store.publish(subject, bytes);
+    storing.unnamed.add(ref.seq);
+    return ref;
+  }
+
+  /** Removes the messages of a cut that failed, so that attempts do not fill the stream. */
+  async #removeLeft(): Promise<void> {
+    await this.#deps.store.remove(this.#left);
+    this.#left.clear();
   }
 }
 

@@ -55,7 +55,7 @@ export interface DeclareDeps extends InitializationDeps {
  * Declares parameters of the job's initialization and replies with their layouts and epochs, in request
  * order. All are checked before any is written, so a refusal changes nothing. The journals are told
  * before the trainer is.
- * @throws QUOTA, and as {@link requireSelected}.
+ * @throws QUOTA, NO_SPACE if the broker cannot reserve what they take, and as {@link requireSelected}.
  */
 export async function declare(deps: DeclareDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { epoch, parameters } = parseDeclareRequest(fields);
@@ -78,7 +78,7 @@ export async function declare(deps: DeclareDeps, trainer: string, fields: Fields
     fresh.map(({ after }) => after),
   );
   const after = planned.map((plan) => plan.after);
-  deps.ledger.require(trainer, after);
+  await deps.owners.reserveSpace(deps.ledger.require(trainer, after));
   const written = await mapConcurrently(
     planned,
     async ({ declaration, known, after }) => {
@@ -252,7 +252,7 @@ async function select(
   const lifecycle = advance(fresh.lifecycle, { type: "BEGIN", trainer, session, replace });
   if (known !== undefined && lifecycle === known.lifecycle) return known;
   const created = { ...fresh, jobEpoch: 0, lifecycle };
-  deps.ledger.require(trainer, [created]);
+  await deps.owners.reserveSpace(deps.ledger.require(trainer, [created]));
   return await withNumbers(deps, created);
 }
 

@@ -10,6 +10,7 @@ import {
 import { type Clock, mapConcurrently } from "../concurrent.ts";
 import type { JobSettings } from "../job/job-settings.ts";
 import type { Owners } from "../job/owners-client.ts";
+import { configBytesOf, type DeclaredUsage } from "../job/storage-plan.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
 import { PARAMETER_KEYS, parameterOfKey } from "./lock.ts";
 import { jobEntry, type Lifecycle, type LifecycleContext, UNINITIALIZED } from "./machine.ts";
@@ -137,19 +138,12 @@ interface DeclaredLedgerDeps {
   readonly clock: Clock;
 }
 
-/** What a job or a trainer has declared. */
-interface Usage {
-  readonly parameters: number;
-  /** Bytes of values and slots. */
-  readonly heldBytes: number;
-}
-
 /** What one parameter adds to the usage, and the trainer that declared it. */
-interface Entry extends Usage {
+interface Entry extends DeclaredUsage {
   readonly trainer: string;
 }
 
-const NO_USAGE: Usage = { parameters: 0, heldBytes: 0 };
+const NO_USAGE: DeclaredUsage = { parameters: 0, heldBytes: 0, configBytes: 0 };
 
 /**
  * Counts the declarations of a job for its quotas: exactly those made through this host, and those made through
@@ -161,8 +155,8 @@ export class DeclaredLedger {
   /** The parameters that are counted. */
   readonly catalog: ParameterCatalog;
   readonly #entries: Map<string, Entry> = new Map();
-  #trainers: Map<string, Usage> = new Map();
-  #total: Usage = NO_USAGE;
+  #trainers: Map<string, DeclaredUsage> = new Map();
+  #total: DeclaredUsage = NO_USAGE;
   #job: Lifecycle = UNINITIALIZED;
   #readAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
@@ -182,34 +176,47 @@ export class DeclaredLedger {
   }
 
   /**
-   * Checks that a trainer may declare these parameters in addition to those that are declared.
-   * @throws QUOTA naming the quota that would be exceeded.
+   * Checks that a trainer may declare these parameters in addition to those that are declared. Returns what is declared
+   * with them.
+   * @throws QUOTA naming the quota that would be exceeded, and the flag that sets it.
    */
-  require(trainer: string, adding: readonly Parameter[]): void {
+  require(trainer: string, adding: readonly Parameter[]): DeclaredUsage {
     const { job, quotas } = this.#deps.job;
-    let total = this.#total;
+    const total = this.totalWith(adding);
     let own = this.#trainers.get(trainer) ?? NO_USAGE;
     for (const parameter of adding) {
       const before = this.#entries.get(parameter.declaration.name);
-      const after = { parameters: 1, heldBytes: this.#heldBytes(parameter) };
-      total = sum(total, after, before);
-      own = sum(own, after, before?.trainer === trainer ? before : undefined);
+      own = sum(own, this.#usageOf(parameter), before?.trainer === trainer ? before : undefined);
     }
     const who = `trainer ${quoteName(trainer)}`;
-    check(`job ${job}`, "parameters", quotas.parametersMax, total.parameters);
-    check(`job ${job}`, "bytes", quotas.heldBytesMax, total.heldBytes);
-    check(who, "parameters", quotas.trainerParametersMax, own.parameters);
-    check(who, "bytes", quotas.trainerHeldBytesMax, own.heldBytes);
+    const { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax } = quotas;
+    const all = `job ${job}`;
+    check(all, "parameters", parametersMax, total.parameters, "--quota-parameters");
+    check(all, "bytes", heldBytesMax, total.heldBytes, "--quota-bytes");
+    check(who, "parameters", trainerParametersMax, own.parameters, "--trainer-quota-parameters");
+    check(who, "bytes", trainerHeldBytesMax, own.heldBytes, "--trainer-quota-bytes");
+    return total;
+  }
+
+  /** Returns what is declared in the job, with these parameters, whatever is known of their state. */
+  totalWith(parameters: readonly Parameter[]): DeclaredUsage {
+    return parameters.reduce((total, parameter) => {
+      const before = this.#entries.get(parameter.declaration.name);
+      return sum(total, this.#usageOf(parameter), before);
+    }, this.#total);
   }
 
   /** Returns what is declared, in all and by each trainer, and the quotas. */
   show(): Fields {
     const trainers = [...this.#trainers].filter(([, { parameters }]) => parameters > 0);
+    const { parameters, heldBytes } = this.#total;
     return {
-      ...this.#total,
+      ...{ parameters, heldBytes },
       quotas: this.#deps.job.quotas,
       trainers: trainers
-        .map(([trainer, usage]) => ({ trainer, ...usage }))
+        .map(([trainer, own]) => {
+          return { trainer, parameters: own.parameters, heldBytes: own.heldBytes };
+        })
         .sort((a, b) => (a.trainer < b.trainer ? -1 : 1)),
     };
   }
@@ -240,15 +247,18 @@ export class DeclaredLedger {
 
   #entryOf(parameter: Parameter): Entry {
     const isAlive = effectiveState(parameter, this.#job) !== "uninitialized";
-    return {
-      parameters: 1,
-      heldBytes: isAlive ? this.#heldBytes(parameter) : 0,
-      trainer: parameter.lifecycle.context.trainer,
-    };
+    const { trainer } = parameter.lifecycle.context;
+    const usage = this.#usageOf(parameter);
+    return { ...usage, heldBytes: isAlive ? usage.heldBytes : 0, trainer };
   }
 
-  #heldBytes(parameter: Parameter): number {
-    return shardBytes([parameter], this.#deps.job).reduce((total, bytes) => total + bytes, 0);
+  #usageOf(parameter: Parameter): DeclaredUsage {
+    const bytes = shardBytes([parameter], this.#deps.job);
+    return {
+      parameters: 1,
+      heldBytes: bytes.reduce((total, each) => total + each, 0),
+      configBytes: configBytesOf(parameter.declaration.config),
+    };
   }
 
   /** Adds an entry to the usage of its trainer and of the job (`sign` 1), or subtracts it (-1). */
@@ -267,19 +277,25 @@ function hasChanged({ state, context }: Lifecycle, now: Lifecycle): boolean {
   return sealed !== context.sealed || revised !== context.revised;
 }
 
-function sum(held: Usage, added: Usage, gone: Usage = NO_USAGE): Usage {
+function sum(
+  held: DeclaredUsage,
+  added: DeclaredUsage,
+  gone: DeclaredUsage = NO_USAGE,
+): DeclaredUsage {
   return {
     parameters: held.parameters + added.parameters - gone.parameters,
     heldBytes: held.heldBytes + added.heldBytes - gone.heldBytes,
+    configBytes: held.configBytes + added.configBytes - gone.configBytes,
   };
 }
 
-function check(who: string, what: string, expected: number, received: number): void {
+function check(who: string, what: string, expected: number, received: number, flag: string): void {
   if (received <= expected) return;
   throw new PserverError(
     "QUOTA",
-    `${who}: expected at most ${expected} ${what} to be declared; received ${received}`,
-    { expected, received },
+    `${who}: expected at most ${expected} ${what} to be declared; received ${received}. ` +
+      `The first host of a job sets the limit with ${flag}`,
+    { expected, received, flag },
   );
 }
 

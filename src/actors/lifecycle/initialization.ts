@@ -250,7 +250,8 @@ async function requireStorage(
       { shard, expected: SHARD_BYTES_MAX, received: bytes[shard] },
     );
   }
-  await deps.owners.checkSpace(bytes.reduce((sum, held) => sum + held, 0));
+  // Hosts that have declared at the same time did not know of each other.
+  await deps.owners.reserveSpace(deps.ledger.totalWith(parameters));
 }
 
 /**

@@ -18,6 +18,7 @@ import { create, type DeclareDeps, declare, SmallParameters } from "./declare.ts
 import { DeclaredLedger } from "./declared-ledger.ts";
 import { enter, exit, expelLost } from "./enter-exit.ts";
 import { abort, begin, finish, type TakenBack, takeBackLost } from "./initialization.ts";
+import { JoinedTrainers } from "./joined-trainers.ts";
 import { TRAINER_KEYS } from "./lock.ts";
 import { jobEntry, type Lifecycle, type ShardPosition } from "./machine.ts";
 import { type Members, MembersAnnouncer, membersEntry, toJournalRecord } from "./members.ts";
@@ -29,6 +30,7 @@ import {
   join,
   leave,
   renew,
+  requireSameJob,
   sessionCounter,
 } from "./sessions.ts";
 import { ShardComparison } from "./shard-comparison.ts";
@@ -132,7 +134,10 @@ function latestPositions(
 
 /** Options of {@link createLifecycle}. */
 interface LifecycleOptions
-  extends Pick<DeclareDeps, "job" | "bucket" | "leases" | "owners" | "hostId" | "maxPayloadBytes">,
+  extends Pick<
+      DeclareDeps,
+      "job" | "bucket" | "leases" | "owners" | "hostId" | "maxPayloadBytes" | "madeNow"
+    >,
     Partial<Pick<DeclareDeps, "pause">> {
   /** Called after each request that may have changed the job's lifecycle; it must not throw. */
   readonly onJobChanged?: () => Promise<void>;
@@ -253,6 +258,7 @@ export class LifecycleService {
    * @throws the error that the reply is to carry.
    */
   async handle(trainer: string, verb: LifecycleVerb, message: Message): Promise<Fields> {
+    await requireSameJob(this.#deps, trainer, message.fields);
     if (DECIDING_VERBS.includes(verb)) await this.#deps.comparison.require();
     const reply = await VERBS[verb](this.#deps, trainer, message.fields);
     if (JOB_VERBS.includes(verb)) await this.#onJobChanged();
@@ -273,6 +279,7 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
     view: new LeaseView({ leases, prefix: TRAINER_KEYS, leaseMs, clock }),
     counter: sessionCounter({ bucket, pause }),
     numbers: blockCounter({ bucket, pause }, ledger),
+    joined: new JoinedTrainers({ bucket, clock, leaseMs }),
     announcer: new MembersAnnouncer({ owners, shards, onError: onError ?? (() => undefined) }),
     ledger,
     smallParameters: new SmallParameters(shards),

@@ -8,6 +8,7 @@ import {
   type Position,
   PserverError,
   parseJoinRequest,
+  parseMade,
   parseSessionRequest,
   quoteName,
   type SessionsRecord,
@@ -21,6 +22,7 @@ import type { Leases, LeaseValue, LeaseView } from "../job/leases.ts";
 import type { Owners } from "../job/owners-client.ts";
 import { ENTRY_FORMAT, type KvEntry, readEntry } from "../journal/kv-bucket.ts";
 import { Counter } from "./counter.ts";
+import type { JoinedTrainers } from "./joined-trainers.ts";
 import {
   type BucketDeps,
   BucketEntry,
@@ -118,11 +120,38 @@ export function trainerEntry(key: string): BucketEntry<TrainerEntry | undefined>
 export interface SessionDeps extends MembersDeps {
   readonly hostId: string;
   readonly maxPayloadBytes: number;
+  /** Asks the broker when the job was made that it holds now; undefined if it holds none of this name. */
+  readonly madeNow: () => Promise<string | undefined>;
   readonly leases: Leases;
   /** Watches the trainers' leases. */
   readonly view: LeaseView;
   readonly owners: Owners;
   readonly counter: Counter;
+  readonly joined: JoinedTrainers;
+}
+
+/**
+ * Checks that a trainer which has joined before has joined this very job.
+ * @throws JOB_REPLACED if it was a former job of this name; NO_HOST if this host itself is of a former one.
+ */
+export async function requireSameJob(
+  { job: { job, made }, madeNow }: Pick<SessionDeps, "job" | "madeNow">,
+  trainer: string,
+  fields: Fields,
+): Promise<void> {
+  const joined = parseMade(fields);
+  if (joined === undefined || joined === made) return;
+  if ((await madeNow()) !== made) {
+    const text = `this host serves job ${job} as it was made at ${made}, which is gone from the broker, and ends`;
+    throw new PserverError("NO_HOST", text, { job, expected: joined, received: made });
+  }
+  throw new PserverError(
+    "JOB_REPLACED",
+    `trainer ${quoteName(trainer)} has joined job ${job} as it was made at ${joined}, and this one was made at ${made}: ` +
+      "the broker's store was emptied or is another one, or the job was removed. What the trainer knows of the former " +
+      "job does not hold for this one. Restart the trainer, or connect it anew",
+    { trainer, job, expected: made, received: joined },
+  );
 }
 
 const LEASE_TRIES_MAX = 8;
@@ -132,17 +161,20 @@ const SWEPT_TRIES_MAX = 8;
  * Starts a session, or returns the one that the same process has started already. Earlier sessions of the trainer no
  * longer keep step.
  * @throws SUPERSEDED if a newer session has joined at the same time, JOB_DAMAGED if the counter of sessions has
- * fallen back.
+ * fallen back, TOO_MANY_TRAINERS if it is a new trainer and there is no place for it.
  */
 export async function join(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { token } = parseJoinRequest(fields);
-  const known = ofSameProcess(await trainerEntry(trainerKey(trainer)).read(deps), token);
+  const present = await trainerEntry(trainerKey(trainer)).read(deps);
+  if (present === undefined) await deps.joined.require(() => endSessions(deps, []));
+  const known = ofSameProcess(present, token);
   const session = known?.session ?? (await startSession(deps, trainer, token));
   await holdLease(deps, trainer, session);
   await removeMembers(deps, [{ trainer, session: session - 1 }]);
-  const { shards, leaseMs, journal, synchronization } = deps.job;
+  const { made, shards, leaseMs, journal, synchronization } = deps.job;
   const reply: JoinReply = {
     session,
+    made,
     shards,
     leaseMs,
     journal,

@@ -20,6 +20,8 @@ interface RetentionDeps {
   readonly journal: Pick<Journal, "info" | "purgeBelow">;
   readonly store: Pick<SnapshotStore, "list" | "remove">;
   readonly kept: KeptSnapshots;
+  /** Returns the most bytes of the snapshots that are kept; the newest two are kept in any case. */
+  readonly keptBytesMax: () => number;
   /** Returns what each archiver of the job has copied of the shard. */
   readonly archived: () => Promise<readonly ArchivedShard[]>;
   /** Called for the first records that were removed before an archiver had them, since all had all; up to this one. */
@@ -31,6 +33,7 @@ export class Retention {
   readonly #journal: RetentionDeps["journal"];
   readonly #store: RetentionDeps["store"];
   readonly #kept: KeptSnapshots;
+  readonly #keptBytesMax: RetentionDeps["keptBytesMax"];
   readonly #archived: RetentionDeps["archived"];
   readonly #onLeftBehind: RetentionDeps["onLeftBehind"];
   /** Whether an archiver lacked records that were removed. */
@@ -38,11 +41,12 @@ export class Retention {
   /** Whether the records before a skipped gap may still be there. */
   #isBeforeGapLeft = false;
 
-  constructor({ journal, store, kept, archived, onLeftBehind }: RetentionDeps) {
+  constructor({ journal, store, kept, keptBytesMax, archived, onLeftBehind }: RetentionDeps) {
     this.#onLeftBehind = onLeftBehind;
     this.#journal = journal;
     this.#store = store;
     this.#kept = kept;
+    this.#keptBytesMax = keptBytesMax;
     this.#archived = archived;
   }
 
@@ -76,8 +80,11 @@ export class Retention {
     await this.#store.remove([formerSeq]);
   }
 
-  /** Removes what need not be kept, including what an owner that died has left. */
-  async enforce(): Promise<JournalInfo | undefined> {
+  /**
+   * Removes what need not be kept, including what an owner that died has left. `isFull`: keeps the newest snapshot
+   * only, because there was no room for another.
+   */
+  async enforce(isFull = false): Promise<JournalInfo | undefined> {
     this.#kept.dropEarlierGenerations();
     const { generation } = this.#kept;
     if (generation === undefined) return undefined;
@@ -89,12 +96,16 @@ export class Retention {
       this.#isBeforeGapLeft = false;
       info = await this.#journal.info(generation);
     }
-    while (info !== undefined && this.#kept.dropOldest(info, archived)) {
+    const stored = await this.#store.list();
+    const drop = (journal: JournalInfo): boolean =>
+      this.#kept.dropOldest(journal, archived) ||
+      this.#kept.dropBeyond(stored, this.#keptBytesMax(), isFull);
+    while (info !== undefined && drop(info)) {
       await this.#journal.purgeBelow(generation, this.oldestSeq);
       this.#noteArchivers({ generation, seq: this.oldestSeq - 1 }, archived);
       info = await this.#journal.info(generation);
     }
-    await this.#store.remove(this.#kept.unneeded(await this.#store.list()));
+    await this.#store.remove(this.#kept.unneeded(stored));
     return info;
   }
 
@@ -108,6 +119,9 @@ export class Retention {
 
 /** Pause after a snapshot that failed. */
 const RETRY_MS = 500;
+
+/** How many snapshots in which every block has changed may be kept besides {@link SnapshotSettings.olderBytesMax}. */
+const SNAPSHOTS_KEPT = 2;
 
 /** Share of a journal's limit from which on snapshots are made early. */
 const EARLY_SHARE = 0.5;
@@ -131,6 +145,8 @@ export interface SnapshotSettings {
   readonly snapshotBytes: number;
   /** Bytes of the journal that are retained before the newest snapshots. */
   readonly retainBytes: number;
+  /** Bytes of snapshots that may be kept in addition to twice the values and slots of the shard. */
+  readonly olderBytesMax: number;
   /** The most bytes of a shard's state in one message. */
   readonly partBytesMax: number;
 }
@@ -184,7 +200,7 @@ export class ShardSnapshots {
     events: SnapshotEvents,
   ) {
     const { subjects, archivers, snapshotBudget: budget, settings } = worker;
-    const { partBytesMax, retainBytes } = settings;
+    const { partBytesMax, retainBytes, olderBytesMax } = settings;
     this.#number = shard;
     this.#shard = recovered.shard;
     this.#settings = settings;
@@ -197,6 +213,7 @@ export class ShardSnapshots {
     });
     this.#retention = new Retention({
       ...{ journal, store, kept: new KeptSnapshots(retainBytes, kept) },
+      keptBytesMax: () => olderBytesMax + SNAPSHOTS_KEPT * recovered.shard.valueBytes,
       archived: () => archivers.copied(shard),
       onLeftBehind: (seq) => {
         const text = `records up to ${seq} were trimmed before an archiver had copied them`;
@@ -392,9 +409,19 @@ export class ShardSnapshots {
       if (found.code === "NOT_OWNER") this.#events.onDeposed(found);
       else {
         this.#tellFailure(found);
+        if (found.code === "JOURNAL_FULL") await this.#makeRoom();
         this.#retryLater();
       }
       throw found;
+    }
+  }
+
+  /** Removes all snapshots but the newest, because the next one was refused. */
+  async #makeRoom(): Promise<void> {
+    try {
+      await this.#retain((retention) => retention.enforce(true));
+    } catch (error) {
+      this.#tellFailure(ensureError(error));
     }
   }
 

@@ -1,10 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { type Fallback, PserverError, quoteName, withFallbacks } from "../../protocol/index.ts";
+import {
+  extendedTo,
+  type Fallback,
+  PserverError,
+  quoteName,
+  withFallbacks,
+} from "../../protocol/index.ts";
 import type { Manifest, PassedRewind, StoredManifest } from "../journal/manifest.ts";
 import {
   type ContinueDeps,
   type ContinuedShard,
   continueShard,
+  finalFallbacks,
   journalLosses,
 } from "../journal/next-generation.ts";
 import type { DatedManifest, LoadedShard } from "../journal/snapshot-store.ts";
@@ -45,8 +52,9 @@ export async function acceptLoss(
 ): Promise<ContinuedShard> {
   const entries = await deps.store.manifestEntries();
   const base = entries.find(({ seq }) => seq === choice.manifestSeq)?.manifest;
-  const newest = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
+  const found = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
   const { shard, stored } = await rebuild(deps, choice, base);
+  const newest = found && { ...found, fallbacks: await finalFallbacks(deps.journal, found) };
   // Without any manifest or watermark, only the archive knows the generation.
   const generation = Math.max(findings.generation, choice.generation);
   const isPresent = choice.generation === generation;
@@ -70,8 +78,11 @@ function fallbacksBefore(
   base: Manifest | undefined,
   newest: Manifest | undefined,
 ): readonly Fallback[] {
-  if (from !== "archive") return base?.fallbacks ?? [];
-  return newest?.fallbacks.filter((fallback) => fallback.generation < generation) ?? [];
+  // The newest manifest knows best where the journals ended.
+  const known = newest?.fallbacks ?? [];
+  const ends = known.map((fallback) => ({ generation: fallback.generation, seq: fallback.to }));
+  if (from !== "archive") return ends.reduce(extendedTo, base?.fallbacks ?? []);
+  return known.filter((fallback) => fallback.generation < generation);
 }
 
 /**

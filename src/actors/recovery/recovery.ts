@@ -16,7 +16,7 @@ import { StreamPublisher } from "../../transport/jetstream.ts";
 import { type StoredSettings, settingsLost } from "../job/job-settings.ts";
 import { openAnyJob, type StoredJob } from "../job/open-job.ts";
 import { OwnersClient } from "../job/owners-client.ts";
-import { openBucket } from "../journal/kv-bucket.ts";
+import { openEntries } from "../job/storage-plan.ts";
 import type { ContinuedShard } from "../journal/next-generation.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { type Watermark, watermarkKey } from "../journal/watermark.ts";
@@ -162,7 +162,7 @@ export class Recovery {
       if (lacksBucket && makesBucket !== true) throw problem ?? settingsLost(job);
       const { replicas } = settings;
       const bucket = lacksBucket
-        ? await openBucket({ connection, bucket: subjects.bucket(), storage: "file", replicas })
+        ? await openEntries(connection, subjects, replicas)
         : stored.bucket;
       return new Recovery({
         ...{ ...stored, bucket },

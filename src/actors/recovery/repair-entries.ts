@@ -26,7 +26,7 @@ import type { EntryFindings } from "./inspect-entries.ts";
 /** Dependencies of {@link repairEntries}. */
 export interface RepairDeps {
   readonly bucket: KvBucket;
-  readonly owners: Pick<Owners, "check" | "trainers">;
+  readonly owners: Pick<Owners, "check" | "trainers" | "reserveSpace">;
   /** What the job's settings are, or were when they could be read last, as their entry holds them. */
   readonly settingsEntry: unknown;
 }
@@ -55,7 +55,7 @@ interface RepairedEntry {
  * a rewind, which no shard knows, are removed; so is the counter of block numbers, which the parameters tell. Shards' marks stay: see `acceptLoss`. No host serves a shard without the
  * job's settings: where these have a problem and shards could not be asked, nothing but these is written.
  * @returns the keys of what was written or removed, in that order.
- * @throws NO_OWNER if a shard could not be asked; as {@link requireReadable}.
+ * @throws NO_OWNER if a shard could not be asked; NO_SPACE; as {@link requireReadable}.
  */
 export async function repairEntries(deps: RepairDeps, findings: EntryFindings): Promise<string[]> {
   const { problems, unasked, revision } = findings;
@@ -74,6 +74,10 @@ export async function repairEntries(deps: RepairDeps, findings: EntryFindings): 
     ...(lacksSettings ? [{ key: SETTINGS_KEY, value: deps.settingsEntry }] : []),
     ...(unasked.length > 0 ? [] : await repairedEntries(deps, findings, keys)),
   ];
+  // A bucket that was made anew has the space of a job without parameters.
+  const bytes = repaired.reduce((sum, { value }) => sum + JSON.stringify(value ?? {}).length, 0);
+  const usage = { parameters: repaired.length, heldBytes: 0, configBytes: bytes };
+  await deps.owners.reserveSpace(usage);
   const written: string[] = [];
   for (const { key, value } of repaired) {
     const isDone =

@@ -287,7 +287,7 @@ export async function checkJetStream(
       limitBytes: limits.max_memory,
     }),
     checkStreams(account.streams, limits.max_streams),
-    await checkFileLimit(manager, job),
+    await checkFileLimit(manager, job, account.reserved_storage),
     ...(await checkStreamBytes(manager, job, store)),
   ];
 }
@@ -308,6 +308,7 @@ async function checkStreamBytes(
       if (jobOfStream(info.config.name) === job) streams.push(info);
     }
     const journals = await listBytes(manager, `ps.${job}.log.>`);
+    const all = await listBytes(manager);
     return [
       checkJournals(
         job,
@@ -315,7 +316,8 @@ async function checkStreamBytes(
       ),
       ...checkReplicas(streams),
       ...(await tapeStream(manager, job)),
-      ...(store === undefined ? [] : [await checkDisk(store, await listBytes(manager))]),
+      checkLimits(all),
+      ...(store === undefined ? [] : [await checkDisk(store, all)]),
     ];
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
@@ -355,7 +357,11 @@ const ASKED_BYTES = 1024 * 1024;
  * its own limit. One that was started while its disk was full keeps a limit of nothing after the disk has space
  * again, and refuses every record.
  */
-async function checkFileLimit(manager: JetStreamManager, job: string): Promise<Check> {
+async function checkFileLimit(
+  manager: JetStreamManager,
+  job: string,
+  reservedBytes: number,
+): Promise<Check> {
   const name = "broker's limit";
   try {
     const fits = await probeStorage(manager, new JobSubjects(job), "file", ASKED_BYTES);
@@ -367,11 +373,10 @@ async function checkFileLimit(manager: JetStreamManager, job: string): Promise<C
   const advice =
     "if trainers get JOURNAL_FULL on a disk with space, the broker was started while it was full: restart it; " +
     "max_file in its configuration prevents that. Else raise max_file, or remove a job";
-  return warn(
-    name,
-    "the broker reserves no more file storage: max_file, or what it took instead",
-    advice,
-  );
+  const message =
+    `the broker reserves no more file storage: the limits of all streams, ${formatBytes(reservedBytes)} together, ` +
+    "reach or exceed its store: max_file, or what it took instead";
+  return warn(name, message, advice);
 }
 
 function disabled(): Check {
@@ -396,7 +401,24 @@ export function checkStorage(name: string, bytes: StorageBytes): Check {
   const message = `${used} of ${formatBytes(limitBytes)}`;
   const advice = "raise the limit, or remove what is not needed";
   if (usedBytes >= limitBytes * OVER) return fail(name, message, advice);
+  if (reservedBytes > limitBytes) {
+    return warn(name, `${message}: the limits of the streams exceed it together`, advice);
+  }
   return usedBytes >= limitBytes * NEARLY ? warn(name, message, advice) : ok(name, message);
+}
+
+/**
+ * Checks that every stream has a limit. One without can take the space that the broker has reserved for others, and on
+ * a full store hosts cannot renew their leases.
+ */
+export function checkLimits(streams: readonly StreamBytes[]): Check {
+  const name = "stream limits";
+  const unlimited = streams.filter(({ limitBytes }) => limitBytes <= 0);
+  if (unlimited.length === 0) return ok(name, `all ${streams.length} streams have one`);
+  const names = unlimited.map((stream) => stream.name).join(", ");
+  const advice =
+    'give each one with "nats stream edit --max-bytes": on a full store hosts cannot renew their leases';
+  return warn(name, `${names}: none, so they can fill the store`, advice);
 }
 
 function checkStreams(used: number, limit: number): Check {

@@ -2,8 +2,9 @@ import { constants, setPriority } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { lockStore, type StoreLock } from "../../broker/store-lock.ts";
 import { resolveSettings } from "../../client/wire/broker-settings.ts";
-import { JobArchiver } from "../../history/archive/job-archiver.ts";
+import { JobArchiver, type JobArchiverOptions } from "../../history/archive/job-archiver.ts";
 import type { ShardProgress } from "../../history/archive/shard-archiver.ts";
+import { BrokerHistory } from "../../history/broker-history.ts";
 import { ensureError, healsWithTime, type PserverError } from "../../protocol/errors.ts";
 import { showPosition } from "../../protocol/messages/position.ts";
 import type { CliContext } from "../context.ts";
@@ -30,8 +31,8 @@ const ENDS_SHOWN = 16;
 
 /**
  * Archives a job into a directory until it is interrupted, or with `--once` only what the job has now.
- * @throws STORE_IN_USE if another process archives into the directory; as {@link JobArchiver.open} and `copy`
- *   do. What was copied stays.
+ * @throws STORE_IN_USE if another process archives into the directory; as {@link BrokerHistory.open},
+ * {@link JobArchiver.open} and `copy` do. What was copied stays.
  */
 export async function followJob(
   context: CliContext,
@@ -41,32 +42,33 @@ export async function followJob(
 ): Promise<void> {
   // On a machine that has more work than processors, trainers and hosts come first.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  const reach = resolveSettings(toOverrides(flags), context.environment);
+  const source = await BrokerHistory.open(reach, flags.job, "archive");
   let lock: StoreLock | undefined;
+  const takeLock = async (): Promise<void> => {
+    lock = await lockStore(directory);
+  };
   try {
-    const report = new ArchiveReport(output, flags.job, directory);
-    const archiver = await JobArchiver.open({
-      connection: resolveSettings(toOverrides(flags), context.environment),
-      ...{ job: flags.job, directory, graceMs: flags.grace },
-      lock: async () => {
-        lock = await lockStore(directory);
-      },
-      onDamaged: (error) => report.warnOnce(error.message),
-      onUnregistered: (error) =>
-        output.warning(`hosts may trim what is not copied: ${error.code}: ${error.message}`),
-    });
-    await followUntilEnd(context, output, flags, archiver, report);
+    await archiveJob(context, output, flags, { source, directory, lock: takeLock });
   } finally {
     await lock?.release();
   }
 }
 
-async function followUntilEnd(
-  { signal }: CliContext,
+/** Archives a job as {@link followJob} does, from an open history, which it closes. @throws as that does. */
+export async function archiveJob(
+  { signal }: Pick<CliContext, "signal">,
   output: Output,
-  { once }: ArchiveFlags,
-  archiver: JobArchiver,
-  report: ArchiveReport,
+  { job, once, grace }: Pick<ArchiveFlags, "job" | "once" | "grace">,
+  place: Pick<JobArchiverOptions, "source" | "directory" | "lock">,
 ): Promise<void> {
+  const report = new ArchiveReport(output, job, place.directory);
+  const archiver = await JobArchiver.open({
+    ...{ ...place, graceMs: grace },
+    onDamaged: (error) => report.warnOnce(error.message),
+    onUnregistered: (error) =>
+      output.warning(`hosts may trim what is not copied: ${error.code}: ${error.message}`),
+  });
   if (once !== true) output.message("archiving; Ctrl-C ends it");
   try {
     do {

@@ -1,5 +1,6 @@
 import { Command, Option } from "commander";
 import type { HostOptions } from "../../actors/host/host.ts";
+import { SAVES_MAX, TRAINER_SAVES_MAX } from "../../actors/host/save-quotas.ts";
 import type { EtcdSettings } from "../../actors/job/etcd-space.ts";
 import { type Synchronization, toSynchronization } from "../../protocol/config/index.ts";
 import { ensureError, mismatch, PserverError } from "../../protocol/errors.ts";
@@ -184,6 +185,9 @@ function wrong(message: string): PserverError {
 
 const WORKERS_MAX = 256;
 
+/** The most that the quotas of saved models accept: each save looks at all of them. */
+const SAVES_QUOTA_MAX = 1_000_000;
+
 /**
  * Minimum of `--journal-limit` in MiB: room for a record of a large block, and for the records stored during a
  * snapshot.
@@ -204,6 +208,10 @@ export interface HostFlags extends SynchronizationFlags, EtcdFlags, QuotaFlags {
   readonly retain?: number;
   readonly memoryLimit?: number;
   readonly modelDir?: string;
+  readonly quotaSaves?: number;
+  readonly quotaSaveBytes?: number;
+  readonly trainerQuotaSaves?: number;
+  readonly trainerQuotaSaveBytes?: number;
   readonly acrossAccounts?: boolean;
 }
 
@@ -258,6 +266,26 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
       parseSize,
     )
     .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`)
+    .option(
+      "--quota-saves <n>",
+      `most models of the job below that directory (default: ${SAVES_MAX})`,
+      wholeNumber(1, SAVES_QUOTA_MAX),
+    )
+    .option(
+      "--quota-save-bytes <size>",
+      "most bytes of these models (default: three quarters of what they take and the disk has free)",
+      parseSize,
+    )
+    .option(
+      "--trainer-quota-saves <n>",
+      `most models that one trainer has saved there (default: ${TRAINER_SAVES_MAX}, if the job may have as many)`,
+      wholeNumber(1, SAVES_QUOTA_MAX),
+    )
+    .option(
+      "--trainer-quota-save-bytes <size>",
+      "most bytes of these (default: half of what all take and the disk has free, if the job may have as much)",
+      parseSize,
+    )
     .option("--across-accounts", "also answer trainers in other accounts of the broker");
 }
 
@@ -286,6 +314,10 @@ export function toHostSettings(
       retainBytes: flags.retain,
       memoryLimitBytes: flags.memoryLimit,
       modelDirectory: flags.modelDir,
+      savesMax: flags.quotaSaves,
+      saveBytesMax: flags.quotaSaveBytes,
+      trainerSavesMax: flags.trainerQuotaSaves,
+      trainerSaveBytesMax: flags.trainerQuotaSaveBytes,
       acrossAccounts: flags.acrossAccounts,
       synchronization: toSynchronizationSetting(flags),
       etcd: toEtcdSetting(flags),

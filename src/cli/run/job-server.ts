@@ -17,7 +17,6 @@ import { accessOf, type JobServer, reachableAddress, trainerId } from "./launch.
 import { flagOf, type RunFlags } from "./run-flags.ts";
 
 const HOST_TIMEOUT_MS = 10_000;
-const SAVE_TIMEOUT_MS = 600_000;
 const CONNECT_TIMEOUT_MS = 30_000;
 
 /** Flags of a new server besides those of its hosts. */
@@ -139,7 +138,7 @@ async function saveModel(
   const trainer = trainerId(flags, 0);
   const client = await connect({ ...connection, job, trainer, timeoutMs: CONNECT_TIMEOUT_MS });
   try {
-    return await client.saveModel(path, { timeoutMs: SAVE_TIMEOUT_MS });
+    return await client.saveModel(path);
   } finally {
     await client.close();
   }

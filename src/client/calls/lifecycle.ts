@@ -11,7 +11,7 @@ import {
   parseParameters,
 } from "../../protocol/messages/lifecycle-messages.ts";
 import { escapeName, quoteName } from "../../protocol/names.ts";
-import type { JobSubjects } from "../../protocol/subjects.ts";
+import type { JobSubjects, LifecycleVerb } from "../../protocol/subjects.ts";
 import { type Tensor, type TensorLike, toTensor } from "../../protocol/tensor.ts";
 import type { Positions } from "../core/shard-window.ts";
 import type { Session } from "../io/session.ts";
@@ -40,6 +40,9 @@ interface Waiting {
   readonly resolve: (info: ParameterInfo) => void;
   readonly reject: (error: unknown) => void;
 }
+
+/** How long a call that fails to create a parameter may take longer to give that up. */
+const GIVE_UP_MS = 2_000;
 
 /** Requests under way at a time: enough to keep a host busy, and few enough to be answered before they are repeated. */
 const REQUESTS_MAX = 8;
@@ -113,7 +116,7 @@ class Declarations {
       part.forEach(({ declaration: { name }, resolve, reject }, i) => {
         const info = infos[i];
         if (info?.name === name) resolve(info);
-        else reject(notInReply(name));
+        else reject(notInReply("declare", name));
       });
     } finally {
       deadline.dispose();
@@ -121,10 +124,10 @@ class Declarations {
   }
 }
 
-function notInReply(name: string): PserverError {
+function notInReply(verb: LifecycleVerb, name: string): PserverError {
   return new PserverError(
     "BAD_MESSAGE",
-    `declare: expected ${quoteName(name)} in the reply; received another parameter or none`,
+    `${verb}: expected ${quoteName(name)} in the reply; received another parameter or none`,
     { parameter: name },
   );
 }
@@ -275,12 +278,7 @@ export class Lifecycle {
       const reply = parseBeginReply(fields);
       if (!reply.selected) return reply;
       const [info] = parseParameters(fields);
-      if (!info) {
-        throw new PserverError(
-          "BAD_MESSAGE",
-          "create: expected the parameter in the reply; received none",
-        );
-      }
+      if (info?.name !== name) throw notInReply("create", name);
       return await this.#fill(info, reply, tensor, deadline);
     });
     const [info] = await this.#options.parameters.waitFor([name], deadline);
@@ -302,9 +300,24 @@ export class Lifecycle {
       return { ...reply, state: "ready" };
     } catch (caught) {
       const error = ensureError(caught);
+      if (!yieldsInit(error.code)) {
+        await this.#giveUp(info.name, reply.epoch);
+        throw error;
+      }
       // This trainer's lease was lost and another one took over: wait for that one.
-      if (!yieldsInit(error.code)) throw error;
       return { ...reply, selected: false, state: "initializing" };
+    }
+  }
+
+  /** Gives up a parameter that this trainer was selected to initialize and has failed to, so that another one can. */
+  async #giveUp(parameter: string, epoch: number): Promise<void> {
+    const deadline = Deadline.start("abort", { timeoutMs: GIVE_UP_MS });
+    try {
+      await this.#options.session.request("abort", { epoch, parameter }, deadline);
+    } catch {
+      // The call reports what it has failed with. Others wait until this trainer's lease ends, or it tries again.
+    } finally {
+      deadline.dispose();
     }
   }
 

@@ -566,7 +566,8 @@ export class Outbox implements RecordSettler {
 /** The obstacle of updates while there is no connection. */
 const DISCONNECTED: Failure = {
   code: "NO_BROKER",
-  message: "the connection to the broker is lost; the client goes on trying to reconnect",
+  message:
+    "the connection to the broker is lost, or no host has answered since it is back; the client goes on trying to reconnect",
   details: {},
 };
 

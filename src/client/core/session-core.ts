@@ -89,7 +89,7 @@ export class SessionCore {
       this.#deps.commands.rejoin(REJOIN_MS);
       return;
     }
-    const isLost = this.#isRejoinNeeded;
+    const isLost = this.#isRejoinNeeded || reactionTo(failure.code) === "end";
     this.#isRejoining = false;
     this.#isRejoinNeeded = false;
     this.#superseded = undefined;

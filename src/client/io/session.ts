@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { encodeMessage, type Fields } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
-import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { type JoinReply, parseJoinReply } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects, LifecycleVerb } from "../../protocol/subjects.ts";
@@ -26,6 +26,8 @@ interface SessionShellDeps {
   readonly onEnded: () => void;
   /** A session has begun, the first or a later one. */
   readonly onJoined: (reply: JoinReply) => void;
+  /** A host of the job that was joined has given or renewed the lease. */
+  readonly onHeld: () => void;
   /** The client can do nothing more. */
   readonly onLost: (error: PserverError) => void;
 }
@@ -56,6 +58,7 @@ export class Session implements SessionCommands, SessionListener {
   #heldAtMs = Number.NEGATIVE_INFINITY;
   #reply: JoinReply | undefined;
   #renewal: NodeJS.Timeout | undefined;
+  #isRenewing = false;
   #background: Deadline | undefined;
 
   constructor(options: SessionShellDeps) {
@@ -86,9 +89,19 @@ export class Session implements SessionCommands, SessionListener {
   /** Joins the job. @throws NO_HOST if no host of the job answers in time. */
   async join(deadline: Deadline): Promise<void> {
     const token = randomUUID();
-    const reply = parseJoinReply(await this.#ask("join", () => ({ token }), deadline));
+    const body = (): Fields => ({ token, ...this.#joined() });
+    const reply = parseJoinReply(await this.#ask("join", body, deadline));
     this.#reply = reply;
     this.#core.joined(reply.session, reply.leaseMs, performance.now());
+    this.#options.onHeld();
+  }
+
+  /**
+   * Renews the lease now, unless that is under way: the broker may hold another job by now. Nothing before the first
+   * join, which will tell.
+   */
+  confirm(): void {
+    if (this.#reply !== undefined) this.#core.renewalDue();
   }
 
   /**
@@ -97,7 +110,7 @@ export class Session implements SessionCommands, SessionListener {
    */
   request(verb: LifecycleVerb, entries: Fields, deadline: Deadline): Promise<Fields> {
     const request = newSessionRequest(++this.#requests);
-    const body = (): Fields => ({ session: this.number, ...entries });
+    const body = (): Fields => ({ session: this.number, ...this.#joined(), ...entries });
     return new Promise((resolve, reject) => {
       const ask = (): void => {
         this.#ask(verb, body, deadline).then(
@@ -122,7 +135,7 @@ export class Session implements SessionCommands, SessionListener {
   async leave(deadline: Deadline): Promise<void> {
     if (this.#reply === undefined || this.#core.isStopped) return;
     this.stop();
-    await this.#ask("leave", () => ({ session: this.number }), deadline);
+    await this.#ask("leave", () => ({ session: this.number, ...this.#joined() }), deadline);
   }
 
   /** Stops renewing and joining. */
@@ -138,11 +151,19 @@ export class Session implements SessionCommands, SessionListener {
   }
 
   renew(timeoutMs: number): void {
+    if (this.#isRenewing) return;
+    this.#isRenewing = true;
+    const body = (): Fields => ({ session: this.number, ...this.#joined() });
     const renewing = this.#inBackground("renew", timeoutMs, (deadline) =>
-      this.#ask("renew", () => ({ session: this.number }), deadline),
-    );
+      this.#ask("renew", body, deadline),
+    ).finally(() => {
+      this.#isRenewing = false;
+    });
     renewing.then(
-      () => this.#core.renewed(performance.now()),
+      () => {
+        this.#core.renewed(performance.now());
+        this.#options.onHeld();
+      },
       (error: unknown) => this.#core.renewFailed(ensureError(error), performance.now()),
     );
   }
@@ -171,7 +192,7 @@ export class Session implements SessionCommands, SessionListener {
 
   loseClient(failure: Failure): void {
     const error = toError(failure);
-    this.#options.onLost(reactionTo(error.code) === "end" ? this.#superseded(error) : error);
+    this.#options.onLost(error.code === "SUPERSEDED" ? this.#superseded(error) : error);
   }
 
   sessionEnded(): void {
@@ -196,6 +217,11 @@ export class Session implements SessionCommands, SessionListener {
       this.#core.requestEnded(request);
       this.failRequest(request, end);
     });
+  }
+
+  /** Names the job that this trainer has joined, so that no host takes another one for it. */
+  #joined(): Fields {
+    return this.#reply === undefined ? {} : { made: this.#reply.made };
   }
 
   async #ask(verb: LifecycleVerb, body: () => Fields, deadline: Deadline): Promise<Fields> {

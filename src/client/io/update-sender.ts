@@ -274,10 +274,14 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     wire.receive("outcome.*", (message) => sender.#onReply(message));
     wire.listen({
       disconnected: () => sender.#outbox.disconnected(),
-      reconnected: () => sender.#outbox.reconnected(performance.now()),
       denied: (subject, error) => sender.#onDenied(subject, error),
     });
     return sender;
+  }
+
+  /** Sends on after the connection was lost: it is back, and the broker holds the job that was joined. */
+  reconnected(): void {
+    this.#outbox.reconnected(performance.now());
   }
 
   /** Bytes of elements without a PubAck. */

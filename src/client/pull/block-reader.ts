@@ -1,6 +1,6 @@
 import { PserverError, reactionTo } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
-import { allOrFirstError, type Deadline, orObstacle } from "../calls/calls.ts";
+import { allOrFirstError, type Deadline } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
 import type { LinkWindow } from "../core/link-window.ts";
 import { noteReplaced } from "../core/shard-window.ts";
@@ -14,83 +14,7 @@ import {
   type SingleRequest,
 } from "./read-plan.ts";
 import { type ReadDeps, type ReadMode, readBatch, readSingle } from "./read-requests.ts";
-
-interface Waiter {
-  readonly bytes: number;
-  readonly deadline: Deadline;
-  readonly admit: () => void;
-}
-
-/**
- * Share of the window that must be free before waiting requests are admitted: then many are, and go to the
- * broker in one write.
- */
-const FREE_SHARE = 0.25;
-
-/** Bounds the bytes under way: requests that do not fit wait in order. */
-export class ByteWindow {
-  readonly #bytesMax: () => number;
-  readonly #waiters = new Set<Waiter>();
-  #bytes = 0;
-
-  /** Makes an empty window of so many bytes; how many is asked each time. */
-  constructor(bytesMax: () => number) {
-    this.#bytesMax = bytesMax;
-  }
-
-  /** Bytes under way. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /**
-   * Waits until the bytes fit; more bytes than the window has are admitted alone. @throws what ends the call.
-   */
-  async acquire(bytes: number, deadline: Deadline): Promise<void> {
-    if (deadline.ended === undefined && this.#waiters.size === 0 && this.#fits(bytes)) {
-      this.#bytes += bytes;
-      return;
-    }
-    await new Promise<void>((resolve, reject) => {
-      const waiter: Waiter = {
-        bytes,
-        deadline,
-        admit: () => {
-          stopListening();
-          resolve();
-        },
-      };
-      this.#waiters.add(waiter);
-      const stopListening = deadline.onEnd((error) => {
-        this.#waiters.delete(waiter);
-        // What keeps the requests before it from being answered keeps it waiting, too.
-        reject(orObstacle(error, deadline.obstacle()));
-        this.#admit();
-      });
-      this.#admit();
-    });
-  }
-
-  /** Releases bytes that {@link acquire} has admitted. For those that wait that is progress. */
-  release(bytes: number): void {
-    this.#bytes -= bytes;
-    for (const { deadline } of this.#waiters) deadline.progressed();
-    if (this.#bytes <= this.#bytesMax() * (1 - FREE_SHARE)) this.#admit();
-  }
-
-  #fits(bytes: number): boolean {
-    return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax();
-  }
-
-  #admit(): void {
-    for (const waiter of this.#waiters) {
-      if (!this.#fits(waiter.bytes)) return;
-      this.#waiters.delete(waiter);
-      this.#bytes += waiter.bytes;
-      waiter.admit();
-    }
-  }
-}
+import { type ReadPlace, ReadWindow } from "./read-window.ts";
 
 /** Dependencies of BlockReader. */
 interface BlockReaderDeps extends ReadDeps {
@@ -114,11 +38,11 @@ const REQUEST_BYTES_MIN = 16 * 1024;
  */
 export class BlockReader {
   readonly #options: BlockReaderDeps;
-  readonly #window: ByteWindow;
+  readonly #window: ReadWindow;
 
   constructor(options: BlockReaderDeps) {
     this.#options = options;
-    this.#window = new ByteWindow(() => options.link.bytes);
+    this.#window = new ReadWindow(() => options.link.bytes);
   }
 
   /**
@@ -143,19 +67,21 @@ export class BlockReader {
     step: number | undefined,
     deadline: Deadline,
   ): Promise<void> {
+    const isSingle = request.kind === "single";
+    const { shard } = isSingle ? blockOfEntry(pending, request) : request;
     const windowBytes = Math.max(REQUEST_BYTES_MIN, request.bytes);
-    await this.#window.acquire(windowBytes, deadline);
+    const place = await this.#window.enter(shard, windowBytes, deadline);
     const askedAtMs = performance.now();
     const receivedBefore = this.#options.receivedBytes();
     try {
-      if (request.kind === "single") await this.#readSingle(pending, request, step, deadline);
-      else await this.#readBatch(pending, request, step, deadline);
+      if (isSingle) await this.#readSingle(pending, request, step, deadline, place);
+      else await this.#readBatch(pending, request, step, deadline, place);
       // Whatever the link has brought meanwhile shows how fast it is; the count begins anew with a connection.
       const received = this.#options.receivedBytes() - receivedBefore;
       const nowMs = performance.now();
       if (received > 0) this.#options.link.note(received, nowMs - askedAtMs, nowMs);
     } finally {
-      this.#window.release(windowBytes);
+      place.leave();
     }
   }
 
@@ -164,10 +90,12 @@ export class BlockReader {
     request: SingleRequest,
     step: number | undefined,
     deadline: Deadline,
+    place: ReadPlace,
   ): Promise<void> {
     const { shard } = blockOfEntry(pending, request);
+    const refused = (): void => place.refused();
     while (!request.isDone && pending.replacedBy[request.place] === undefined) {
-      const problem = await readSingle(this.#options, pending, request, step, deadline);
+      const problem = await readSingle(this.#options, pending, request, step, deadline, refused);
       if (problem !== undefined) {
         await this.#prepareAgain(pending, [request.place], shard, deadline, problem);
       }
@@ -180,9 +108,11 @@ export class BlockReader {
     request: BatchRequest,
     step: number | undefined,
     deadline: Deadline,
+    place: ReadPlace,
   ): Promise<void> {
+    const refused = (): void => place.refused();
     for (let left: BatchRequest | undefined = request; left !== undefined; ) {
-      const problem = await readBatch(this.#options, pending, left, step, deadline);
+      const problem = await readBatch(this.#options, pending, left, step, deadline, refused);
       if (problem !== undefined) {
         const places = left.rest(pending)?.places ?? [];
         await this.#prepareAgain(pending, places, left.shard, deadline, problem);

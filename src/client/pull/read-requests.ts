@@ -141,7 +141,7 @@ const ASKED_AGAIN: readonly Reaction[] = ["replaced", "look-up", "retry", "enter
 
 /**
  * Reads one block by its own subject. Returns undefined when it has come, or an error after which it can be
- * asked for again.
+ * asked for again. `refused` is called when an error is retried.
  */
 export function readSingle(
   deps: ReadDeps,
@@ -149,6 +149,7 @@ export function readSingle(
   request: SingleRequest,
   step: number | undefined,
   deadline: Deadline,
+  refused: () => void,
 ): Promise<PserverError | undefined> {
   const { read, index, shard } = blockOfEntry(pending, request);
   const { encoding } = pending;
@@ -175,6 +176,7 @@ export function readSingle(
       deps.seen.note(firstNumber + index, version);
     },
     deadline,
+    refused,
     nobody: () => noOwner(name, index, shard),
     retryMs: RETRY_MS,
   });
@@ -183,7 +185,7 @@ export function readSingle(
 
 /**
  * Reads entries of one shard by one request. Returns undefined when all have come, or an error after which the
- * missing ones can be asked for again.
+ * missing ones can be asked for again. `refused` is called when an error is retried.
  */
 export async function readBatch(
   deps: ReadDeps,
@@ -191,6 +193,7 @@ export async function readBatch(
   request: BatchRequest,
   step: number | undefined,
   deadline: Deadline,
+  refused: () => void,
 ): Promise<PserverError | undefined> {
   const { shard } = request;
   const { encoding } = pending;
@@ -211,6 +214,7 @@ export async function readBatch(
       return progress === "more" ? MORE : ASK_AGAIN;
     },
     deadline,
+    refused,
     nobody: () => {
       return new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard });
     },

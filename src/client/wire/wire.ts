@@ -261,6 +261,8 @@ export interface Ask<Answer> {
   readonly deadline: Deadline;
   /** Makes the error for the case that nobody listens to the subject. */
   readonly nobody: () => PserverError;
+  /** Called for each error after which the request is sent again later. */
+  readonly refused?: () => void;
   /**
    * How long errors that a retry can heal are retried; until the deadline by default. Without any answer
    * the request always waits until its deadline.
@@ -540,6 +542,7 @@ class PendingAsk<Answer> {
       this.fail(error);
       return;
     }
+    this.#ask.refused?.();
     this.#backoff ??= new Backoff();
     this.#repeatAtMs = Number.POSITIVE_INFINITY;
     clearTimeout(this.#retryTimer);

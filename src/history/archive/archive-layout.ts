@@ -21,7 +21,7 @@ import type { JobFrame } from "./frames.ts";
  *     archive.pserver                                     the job and the archive's identity
  *     lock/                                               the archiver that runs
  *     shard-3/journal/2-000000000101-000000000350.segment records 101 to 350 of generation 2
- *     shard-3/journal/2-000000000351.open                 the segment that is being written
+ *     shard-3/journal/2-000000000351.17.open              the segment that run 17 of an archiver is writing
  *     shard-3/journal/2-000000000051-000000000100.gap     records 51 to 100 of generation 2 are not in it
  *     shard-3/tape/0-000000000001-000000000120.segment    messages 1 to 120 of the shard's tape
  *     shard-3/snapshots/2-000000000340-000000000077.snapshot
@@ -42,6 +42,8 @@ export interface SegmentFile extends PartPlace {
   readonly firstSeq: number;
   /** Last sequence; undefined while the segment is being written. */
   readonly lastSeq: number | undefined;
+  /** The run that writes it; undefined once it is complete. */
+  readonly run: number | undefined;
 }
 
 /** A file that says which records the archive lacks. */
@@ -69,7 +71,7 @@ export interface ShardFiles {
 const FACTS_FILE = "archive.pserver";
 
 const SEGMENT = /^(\d+)-(\d+)-(\d+)\.segment$/;
-const OPEN_SEGMENT = /^(\d+)-(\d+)\.open$/;
+const OPEN_SEGMENT = /^(\d+)-(\d+)\.(\d+)\.open$/;
 const GAP = /^(\d+)-(\d+)-(\d+)\.gap$/;
 const SNAPSHOT = /^(\d+)-(\d+)-(\d+)\.snapshot$/;
 
@@ -101,18 +103,21 @@ export function directoryFiles(archive: string, shard: number): ShardFiles {
   };
 }
 
-/** Returns the path of a segment; without `lastSeq`, of one that is being written. */
+/** Returns the path of a complete segment. */
 export function segmentPath(
   directory: string,
-  generation: number,
-  firstSeq: number,
-  lastSeq?: number,
+  { generation, firstSeq, lastSeq }: JournalSpan,
 ): string {
-  const name = `${generation}-${padded(firstSeq)}`;
-  return join(
-    directory,
-    lastSeq === undefined ? `${name}.open` : `${name}-${padded(lastSeq)}.segment`,
-  );
+  return join(directory, `${generation}-${padded(firstSeq)}-${padded(lastSeq)}.segment`);
+}
+
+/** Returns the path of a segment that a run is writing. No other run writes a file of this name. */
+export function openSegmentPath(
+  directory: string,
+  { generation, seq }: Position,
+  run: number,
+): string {
+  return join(directory, `${generation}-${padded(seq)}.${run}.open`);
 }
 
 /** Returns the path of a snapshot. */
@@ -128,14 +133,15 @@ export function snapshotPath(
 export async function listSegments(directory: string): Promise<SegmentFile[]> {
   const segments: SegmentFile[] = [];
   for (const name of await namesIn(directory)) {
-    const match = SEGMENT.exec(name) ?? OPEN_SEGMENT.exec(name);
-    if (match === null) continue;
-    const [, generation, firstSeq, lastSeq] = match;
+    const [complete, open] = [SEGMENT.exec(name), OPEN_SEGMENT.exec(name)];
+    const [, generation, firstSeq, last] = complete ?? open ?? [];
+    if (generation === undefined) continue;
     segments.push({
       path: join(directory, name),
       generation: Number(generation),
       firstSeq: Number(firstSeq),
-      lastSeq: lastSeq === undefined ? undefined : Number(lastSeq),
+      lastSeq: open === null ? Number(last) : undefined,
+      run: open === null ? undefined : Number(last),
     });
   }
   return segments.sort((a, b) => a.generation - b.generation || a.firstSeq - b.firstSeq);

@@ -53,7 +53,7 @@ const TABLES_MAX = 64;
 const LISTS_MAX = 5;
 
 /** Whether a segment is not there: the archiver may have completed it and given it another name. */
-function isMissing(error: unknown): boolean {
+export function isMissing(error: unknown): boolean {
   return ensureError(error).details["errno"] === "ENOENT";
 }
 

@@ -236,6 +236,16 @@ export class ContainerReader {
     }
   }
 
+  /** Reads the bytes of the file up to `endOffset`, some at a time. @throws BAD_ARCHIVE if it is shorter, IO. */
+  async *bytesTo(endOffset: number): AsyncGenerator<Uint8Array> {
+    for (let offset = 0; offset < endOffset; ) {
+      const bytes = await this.#read(offset, Math.min(CHUNK_BYTES, endOffset - offset));
+      if (bytes.length === 0) throw this.#cutOff(offset);
+      yield bytes;
+      offset += bytes.length;
+    }
+  }
+
   /** Reads the frame at `offset`. @throws BAD_ARCHIVE, IO. */
   async frameAt(offset: number): Promise<PlacedFrame> {
     const endOffset = await this.offsetAfter(offset);
@@ -360,6 +370,12 @@ function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
   return bytes;
 }
 
+/** Makes the end frame of a file whose other frames were added up. */
+export function makeEndFrame({ totals }: RunningTotals): Uint8Array {
+  const message = encodeFrame({ kind: "end", ...totals });
+  return joinBytes(makeHeader(message.length), message);
+}
+
 /** Bytes that are collected before they are written to the file, unless a frame is longer. */
 const BUFFER_BYTES = 1024 ** 2;
 
@@ -373,32 +389,25 @@ const NO_BUFFER: Buffer = Buffer.alloc(0);
 export class ContainerWriter {
   readonly #handle: FileHandle;
   readonly #path: string;
-  readonly #sums: RunningTotals;
+  readonly #sums: RunningTotals = new RunningTotals();
   /** Begins with the frames that are not written yet; reused for frame after frame. */
   #buffer: Buffer = NO_BUFFER;
   #bufferedBytes = 0;
-  #writtenBytes: number;
+  #writtenBytes = 0;
 
-  private constructor(handle: FileHandle, path: string, sums: RunningTotals, bytes: number) {
+  private constructor(handle: FileHandle, path: string) {
     this.#handle = handle;
     this.#path = path;
-    this.#sums = sums;
-    this.#writtenBytes = bytes;
   }
 
   /** Begins an open, empty file. */
   static begin(handle: FileHandle, path: string): ContainerWriter {
-    const writer = new ContainerWriter(handle, path, new RunningTotals(), 0);
+    const writer = new ContainerWriter(handle, path);
     const preamble = makePreamble();
     writer.#reserve(preamble.length);
     writer.#buffer.set(preamble);
     writer.#bufferedBytes = preamble.length;
     return writer;
-  }
-
-  /** Continues an open file that ends with whole frames, which `sums` adds up. */
-  static resume(handle: FileHandle, path: string, sums: RunningTotals): ContainerWriter {
-    return new ContainerWriter(handle, path, sums, sums.totals.bytes);
   }
 
   /** Bytes of the file including those not written yet. */

@@ -1,21 +1,11 @@
-import { hostname } from "node:os";
-import { isDeepStrictEqual } from "node:util";
 import { mapConcurrently } from "../../actors/concurrent.ts";
-import {
-  type ArchivedShard,
-  type ArchiverEntry,
-  archiverKey,
-  stoppedArchiverKey,
-  toArchiverJson,
-} from "../../actors/journal/archivers.ts";
-import { type KvBucket, replaceEntry } from "../../actors/journal/kv-bucket.ts";
-import { defined } from "../../protocol/fields.ts";
+import type { ArchivedShard } from "../../actors/journal/archivers.ts";
+import type { KvBucket } from "../../actors/journal/kv-bucket.ts";
 import { ensureError, type PserverError } from "../../protocol/index.ts";
-import type { ConnectionSettings } from "../../transport/connection.ts";
-import { BrokerHistory } from "../broker-history.ts";
 import type { HistorySource } from "../source.ts";
 import { type ArchiveFacts, openArchive } from "./archive-layout.ts";
-import { ShardArchiver, type ShardProgress } from "./shard-archiver.ts";
+import { ArchiverRegistration } from "./archiver-registration.ts";
+import { NOTHING_ARCHIVED, ShardArchiver, type ShardProgress } from "./shard-archiver.ts";
 
 /** Bytes of a segment by default. */
 const SEGMENT_BYTES: number = 64 * 1024 ** 2;
@@ -27,10 +17,12 @@ const SHARDS_AT_ONCE = 4;
 export interface ArchiverOptions {
   /** The history that is copied; it stays the caller's. */
   readonly source: HistorySource;
-  /** Directory of the archive, made if it is not there. No other archiver may use it at the same time. */
+  /** Directory of the archive, made if it is not there. */
   readonly directory: string;
   /** Bytes at which a segment is completed; {@link SEGMENT_BYTES} by default. */
   readonly segmentBytes?: number;
+  /** Number of this run: higher than those of all runs that have archived into the directory before. */
+  readonly run: number;
   /** Called when more is on disk. */
   readonly onCopied?: (shard: number, archived: ArchivedShard) => void;
   /** Called for a part that is damaged, in the archive or in the source; the rest is copied. */
@@ -48,18 +40,18 @@ export class Archiver {
   }
 
   /**
-   * Opens the archive, or makes it, and tidies up after an archiver that died.
+   * Opens the archive, or makes it, and tidies up after earlier runs.
    * @throws BAD_ARCHIVE if the directory holds the archive of another job, BAD_VERSION, DISK_FULL, IO.
    */
   static async open(options: ArchiverOptions): Promise<Archiver> {
-    const { source, directory, segmentBytes = SEGMENT_BYTES } = options;
+    const { source, directory, run, segmentBytes = SEGMENT_BYTES } = options;
     const { onCopied = () => undefined, onDamaged = () => undefined } = options;
     const facts = await openArchive(directory, source);
     const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
     const shards = await mapConcurrently(
       numbers,
       (shard) => {
-        const deps = { directory, facts, segmentBytes, onCopied, onDamaged };
+        const deps = { directory, facts, run, segmentBytes, onCopied, onDamaged };
         return ShardArchiver.open({ ...deps, source: source.shard(shard) });
       },
       SHARDS_AT_ONCE,
@@ -91,127 +83,17 @@ export class Archiver {
   async close(): Promise<void> {
     await mapConcurrently(this.#shards, (shard) => shard.close());
   }
-}
 
-/** How often an archiver renews its registration, at least in its grace time. */
-const RENEWALS_PER_GRACE = 10;
-
-/** The longest time between two renewals. */
-const RENEW_MS_MAX = 2_000;
-
-/** Dependencies of {@link ArchiverRegistration}. */
-export interface RegistrationDeps {
-  readonly bucket: Pick<KvBucket, "read" | "create" | "update" | "remove">;
-  /** Identity of the archive: whoever archives into it again takes its registration over. */
-  readonly archive: string;
-  readonly graceMs: number;
-  /** Returns the newest archived positions, by shard. */
-  readonly archived: () => readonly ArchivedShard[];
-  /** Returns when the archive had all that the job had, by the wall clock; undefined before that is known. */
-  readonly completeMs: () => number | undefined;
-  /** Called after each renewal that failed; the next one comes in its time. */
-  readonly onFailure: (error: PserverError) => void;
-}
-
-/** Tells the hosts of a job how much an archiver has copied, so that they do not trim the rest. */
-export class ArchiverRegistration {
-  readonly #deps: RegistrationDeps;
-  readonly #key: string;
-  #timer: NodeJS.Timeout | undefined;
-  /** The renewal that is under way: with a slow broker only one must be. */
-  #writing: Promise<void> | undefined;
-  #revision: number | undefined;
-  /** The entry as this archiver has written it last. */
-  #written: unknown;
-  #failure: PserverError | undefined;
-
-  constructor(deps: RegistrationDeps) {
-    this.#deps = deps;
-    this.#key = archiverKey(deps.archive);
-  }
-
-  /** Registers, and renews the registration from then on. @throws the errors of {@link KvBucket}. */
-  async start(): Promise<void> {
-    await this.#write();
-    const renewMs = Math.min(RENEW_MS_MAX, this.#deps.graceMs / RENEWALS_PER_GRACE);
-    this.#timer = setInterval(() => this.#renew(), renewMs);
-  }
-
-  /** Ends the renewals; the registration stays until hosts have waited for its grace time. */
-  stop(): void {
-    clearInterval(this.#timer);
-  }
-
-  /**
-   * Ends the renewals, and says why the archiver has ended; hosts wait for its grace time.
-   * @throws the errors of {@link KvBucket}.
-   */
-  async fail(error: PserverError): Promise<void> {
-    this.stop();
-    await this.#writing;
-    this.#failure = error;
-    await this.#write();
-  }
-
-  /**
-   * Removes the registration, unless another archiver of the archive has taken it over.
-   * @throws the errors of {@link KvBucket}.
-   */
-  async end(): Promise<void> {
-    this.stop();
-    await this.#writing;
-    const stored = await this.#deps.bucket.read(this.#key);
-    if (stored === undefined || !isDeepStrictEqual(stored.value, this.#written)) return;
-    await this.#deps.bucket.remove(this.#key, stored.revision);
-  }
-
-  #renew(): void {
-    this.#writing ??= this.#write()
-      .catch((error: unknown) => {
-        this.#revision = undefined;
-        this.#deps.onFailure(ensureError(error));
-      })
-      .finally(() => {
-        this.#writing = undefined;
-      });
-  }
-
-  /** Writes the entry over whatever is there; hosts may have removed it. */
-  async #write(): Promise<void> {
-    const { bucket, archive, graceMs, archived, completeMs } = this.#deps;
-    const { code, message } = this.#failure ?? {};
-    const record: ArchiverEntry = {
-      ...{ archiver: archive, machine: hostname(), pid: process.pid, graceMs },
-      writtenMs: Date.now(),
-      ...defined({ completeMs: completeMs() }),
-      ...(code !== undefined && message !== undefined && { failure: { code, message } }),
-      shards: archived(),
-    };
-    const json = toArchiverJson(record);
-    this.#written = json;
-    for (let isKnown = this.#revision !== undefined; ; isKnown = false) {
-      this.#revision = await replaceEntry(bucket, this.#key, json, this.#revision);
-      if (this.#revision !== undefined) {
-        // Whoever has written the former entry may have stopped.
-        if (!isKnown) await this.#forgetStopped();
-        return;
-      }
-      this.#revision = (await bucket.read(this.#key))?.revision;
-    }
-  }
-
-  async #forgetStopped(): Promise<void> {
-    const { bucket, archive } = this.#deps;
-    const key = stoppedArchiverKey(archive);
-    const stored = await bucket.read(key);
-    if (stored !== undefined) await bucket.remove(key, stored.revision);
+  /** Leaves the segments that are being written as they are: a later run completes them. */
+  async abandon(): Promise<void> {
+    await mapConcurrently(this.#shards, (shard) => shard.abandon());
   }
 }
 
 /** Options of {@link JobArchiver}. */
 export interface JobArchiverOptions {
-  readonly connection: ConnectionSettings;
-  readonly job: string;
+  /** The job in the broker; it is closed when the archiver ends, and if it cannot begin. */
+  readonly source: HistorySource & { readonly bucket: KvBucket };
   /** Directory of the archive. */
   readonly directory: string;
   /** Called before the directory is used: keeps other archivers out of it. */
@@ -224,49 +106,38 @@ export interface JobArchiverOptions {
   readonly onUnregistered: (error: PserverError) => void;
 }
 
-/** When the archive had all that the job had, by the wall clock; undefined before the first complete copy. */
-interface CompleteCopy {
-  atMs: number | undefined;
-}
-
 /** Archives a job from the broker, registered with its hosts. */
 export class JobArchiver {
-  readonly #source: BrokerHistory;
-  readonly #archiver: Archiver;
+  readonly #options: JobArchiverOptions;
   readonly #registration: ArchiverRegistration;
-  readonly #complete: CompleteCopy;
+  #archiver: Archiver | undefined;
+  /** Whether the archiver is that of the run that is registered. */
+  #hasBegun = false;
+  /** When the archive had all that the job had, by the wall clock; undefined before the first complete copy. */
+  #completeMs: number | undefined;
 
-  private constructor(
-    source: BrokerHistory,
-    archiver: Archiver,
-    registration: ArchiverRegistration,
-    complete: CompleteCopy,
-  ) {
-    this.#source = source;
-    this.#archiver = archiver;
-    this.#registration = registration;
-    this.#complete = complete;
+  private constructor(options: JobArchiverOptions, { archive }: ArchiveFacts) {
+    this.#options = options;
+    const { source, graceMs, directory, onUnregistered: onFailure } = options;
+    this.#registration = new ArchiverRegistration({
+      ...{ bucket: source.bucket, archive, directory, graceMs, onFailure },
+      archived: () => this.#archived,
+      completeMs: () => this.#completeMs,
+    });
   }
 
   /**
-   * Connects as a host does, without joining the job, opens the archive and registers; needs no host.
-   * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if there is no such
-   * job; BAD_ARCHIVE if the directory holds the archive of another; BAD_VERSION, DISK_FULL, IO.
+   * Registers, also in place of a run that goes on elsewhere, and opens the archive; needs no host.
+   * @throws what `lock` throws; NO_BROKER, DENIED, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_ARCHIVE if the directory holds
+   * the archive of another; BAD_VERSION, DISK_FULL, IO.
    */
   static async open(options: JobArchiverOptions): Promise<JobArchiver> {
-    const { job, directory, graceMs, onDamaged, onUnregistered: onFailure } = options;
-    const source = await BrokerHistory.open(options.connection, job, "archive");
+    const { source, directory, lock } = options;
     try {
-      await options.lock();
-      const archiver = await Archiver.open({ source, directory, onDamaged });
-      const complete: CompleteCopy = { atMs: undefined };
-      const registration = new ArchiverRegistration({
-        ...{ bucket: source.bucket, archive: archiver.facts.archive, graceMs, onFailure },
-        archived: () => archiver.archived,
-        completeMs: () => complete.atMs,
-      });
-      await registration.start();
-      return new JobArchiver(source, archiver, registration, complete);
+      await lock();
+      const opened = new JobArchiver(options, await openArchive(directory, source));
+      await opened.#begin();
+      return opened;
     } catch (error) {
       await source.close();
       throw error;
@@ -275,27 +146,42 @@ export class JobArchiver {
 
   /** Progress of the shards, by their numbers. */
   get progress(): ShardProgress[] {
-    return this.#archiver.progress;
+    return this.#archiver?.progress ?? [];
   }
 
-  /** Copies what is there now. @throws as {@link Archiver.copy}. */
+  /**
+   * Copies what is there now. Begins anew if hosts have waited in vain for this archiver.
+   * @throws STORE_IN_USE if a later run has taken the archive over; as {@link Archiver.copy}.
+   */
   async copy(signal: AbortSignal): Promise<void> {
-    const beganMs = Date.now();
-    await this.#archiver.copy(signal);
-    this.#complete.atMs = beganMs;
+    for (;;) {
+      if (!this.#hasBegun || this.#registration.isForgotten) await this.#begin();
+      const beganMs = Date.now();
+      try {
+        await this.#copyRegistered(signal);
+        this.#completeMs = beganMs;
+        return;
+      } catch (error) {
+        if (signal.aborted || !this.#registration.isForgotten) throw error;
+      }
+    }
   }
 
   /**
    * Completes the files, takes the registration back and closes the connection.
-   * @throws DISK_FULL, IO; NO_BROKER and the like if the registration cannot be taken back.
+   * @throws STORE_IN_USE if a later run has taken the archive over; DISK_FULL, IO; NO_BROKER and the like if the
+   * registration cannot be taken back.
    */
   async end(): Promise<void> {
     try {
-      await this.#archiver.close();
+      await this.#registration.renew().catch(async (error: unknown) => {
+        if (!this.#registration.isForgotten) throw error;
+        await this.#begin();
+      });
+      await this.#archiver?.close();
       await this.#registration.end();
     } finally {
-      this.#registration.stop();
-      await this.#source.close();
+      await this.#leave();
     }
   }
 
@@ -306,6 +192,54 @@ export class JobArchiver {
   async abandon(reason: PserverError): Promise<void> {
     // The reason is reported by whoever ends the archiver, too.
     await this.#registration.fail(reason).catch(() => undefined);
-    await this.#source.close();
+    await this.#leave();
+  }
+
+  /** Lets go of the registration, the files and the broker as they are. */
+  async #leave(): Promise<void> {
+    this.#registration.stop();
+    await this.#archiver?.abandon();
+    await this.#options.source.close();
+  }
+
+  /**
+   * Begins a run. It registers before it touches the files: from then on hosts believe no earlier run any more, and this
+   * one may take over what those have left.
+   */
+  async #begin(): Promise<void> {
+    this.#hasBegun = false;
+    await this.#archiver?.abandon();
+    const { source, directory, onDamaged } = this.#options;
+    const run = await this.#registration.start();
+    try {
+      this.#archiver = await Archiver.open({ source, directory, run, onDamaged });
+    } catch (error) {
+      // The reason is reported by whoever begins.
+      await this.#registration.fail(ensureError(error)).catch(() => undefined);
+      throw error;
+    }
+    this.#hasBegun = true;
+    await this.#registration.renew();
+  }
+
+  /** What hosts are told; nothing before the run knows what the archive has. */
+  get #archived(): readonly ArchivedShard[] {
+    if (this.#hasBegun && this.#archiver !== undefined) return this.#archiver.archived;
+    return Array.from({ length: this.#options.source.shards }, () => NOTHING_ARCHIVED);
+  }
+
+  /** Copies until there is no more, or the registration is lost, which is thrown then. */
+  async #copyRegistered(signal: AbortSignal): Promise<void> {
+    const { lost } = this.#registration;
+    const either = new AbortController();
+    const abort = (): void => either.abort(lost.aborted ? lost.reason : signal.reason);
+    for (const each of [lost, signal]) each.addEventListener("abort", abort);
+    if (lost.aborted || signal.aborted) abort();
+    try {
+      await this.#archiver?.copy(either.signal);
+      lost.throwIfAborted();
+    } finally {
+      for (const each of [lost, signal]) each.removeEventListener("abort", abort);
+    }
   }
 }

@@ -259,7 +259,7 @@ class RecordingIndex {
       const { generation, seq } = frame;
       const last = journal.at(-1);
       if (last?.offset === part.offset) journal[journal.length - 1] = { ...last, lastSeq: seq };
-      else journal.push({ ...part, generation, firstSeq: seq, lastSeq: seq });
+      else journal.push({ ...part, generation, firstSeq: seq, lastSeq: seq, run: undefined });
       return;
     }
     if (frame.kind === "manifest") {

@@ -7,6 +7,7 @@ import type { JournalSpan, TimedRecord } from "../source.ts";
 import {
   type ArchiveFacts,
   jobFrame,
+  openSegmentPath,
   requireJob,
   type SegmentFile,
   segmentPath,
@@ -132,8 +133,9 @@ class SegmentCheck<Kind extends SegmentKind> {
 
   /** Checks that the last frame is the one that the name says. @throws BAD_ARCHIVE */
   checkLast(): void {
-    const { path, lastSeq } = this.#segment;
-    if (lastSeq === undefined || lastSeq === this.lastSeq) return;
+    const { path, run, lastSeq } = this.#segment;
+    // One that is being written may have more by now than when it was listed.
+    if (run !== undefined || lastSeq === this.lastSeq) return;
     const what = this.#kind === "tape" ? "messages" : "records";
     throw badArchive(
       path,
@@ -179,8 +181,6 @@ function describePlace(kind: SegmentKind, { shard, generation, seq }: SegmentPla
 export interface SegmentTail<Kind extends SegmentKind> {
   /** Last sequence; `firstSeq` − 1 if the segment is empty. */
   readonly lastSeq: number;
-  /** Whether all of it was written. */
-  readonly isEnded: boolean;
   /** Sums of the whole frames. */
   readonly sums: RunningTotals;
   /** The last frame before the end. */
@@ -210,7 +210,7 @@ export async function* readFrames<Kind extends SegmentKind>(
   shard: number,
   { archive }: ArchiveFacts,
 ): AsyncGenerator<readonly FrameOf<Kind>[]> {
-  const isOpen = segment.lastSeq === undefined;
+  const isOpen = segment.run !== undefined;
   if (isOpen && (await isNotBegun(segment.path))) return;
   await using reader = await ContainerReader.open(segment.path);
   const check = new SegmentCheck(kind, segment, shard, archive);
@@ -233,8 +233,7 @@ export async function readTail<Kind extends SegmentKind>(
 ): Promise<SegmentTail<Kind>> {
   const sums = new RunningTotals();
   const check = new SegmentCheck(kind, segment, shard, archive);
-  let [isEnded, last, damage]: [boolean, FrameOf<Kind> | undefined, PserverError | undefined] = [
-    false,
+  let [last, damage]: [FrameOf<Kind> | undefined, PserverError | undefined] = [
     undefined,
     undefined,
   ];
@@ -243,14 +242,13 @@ export async function readTail<Kind extends SegmentKind>(
     try {
       for await (const batch of reader.wholeFrames(sums)) {
         last = check.contents(batch).at(-1) ?? last;
-        isEnded = batch.at(-1)?.frame.kind === "end";
       }
     } catch (error) {
       damage = ensureError(error);
       if (damage.code !== "BAD_ARCHIVE") throw damage;
     }
   }
-  return { lastSeq: check.lastSeq, isEnded: isEnded && damage === undefined, sums, last, damage };
+  return { lastSeq: check.lastSeq, sums, last, damage };
 }
 
 /** Whether a file is empty, or holds a part of its preamble and nothing more. */
@@ -297,6 +295,8 @@ export interface SegmentWriterDeps {
   /** Directory of the segments, made if it is not there. */
   readonly directory: string;
   readonly facts: ArchiveFacts;
+  /** Number of the archiver's run. */
+  readonly run: number;
   /** Bytes at which a segment is completed. */
   readonly segmentBytes: number;
 }
@@ -312,8 +312,8 @@ interface OpenSegment {
 }
 
 /**
- * Appends the records of a journal, or the messages of a tape, to the segments of one shard. After an error it must be closed; what was synced
- * stays readable.
+ * Appends the records of a journal, or the messages of a tape, to the segments of one shard. After an error it must be
+ * closed; what was synced stays readable.
  */
 export class SegmentWriter {
   readonly #deps: SegmentWriterDeps;
@@ -373,9 +373,16 @@ export class SegmentWriter {
       await handle.close();
     }
     const { directory } = this.#deps;
-    const complete = segmentPath(directory, generation, firstSeq, lastSeq);
+    const complete = segmentPath(directory, { generation, firstSeq, lastSeq });
     await io("rename", path, rename(path, complete));
     await syncDirectory(directory);
+  }
+
+  /** Closes the file of the segment as it is: a later run completes it. */
+  async abandon(): Promise<void> {
+    const segment = this.#open;
+    this.#open = undefined;
+    await segment?.handle.close();
   }
 
   /** Returns the segment that takes a frame: the present one, or a new one. */
@@ -391,9 +398,9 @@ export class SegmentWriter {
   }
 
   async #begin(generation: number, firstSeq: number): Promise<OpenSegment> {
-    const { directory, facts } = this.#deps;
+    const { directory, facts, run } = this.#deps;
     await makeDirectories(directory);
-    const path = segmentPath(directory, generation, firstSeq);
+    const path = openSegmentPath(directory, { generation, seq: firstSeq }, run);
     const handle = await io("create", path, open(path, "wx", FILE_MODES.model));
     try {
       const writer = ContainerWriter.begin(handle, path);

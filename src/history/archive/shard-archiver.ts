@@ -1,8 +1,8 @@
-import { copyFile, open, readdir, rename, rm } from "node:fs/promises";
+import { readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { ArchivedShard } from "../../actors/journal/archivers.ts";
 import type { Manifest } from "../../actors/journal/manifest.ts";
-import { syncDirectory } from "../../model-files/atomic-write.ts";
+import { FILE_MODES, syncDirectory, writeFileAtomically } from "../../model-files/atomic-write.ts";
 import { isTemporaryName } from "../../model-files/temporary-files.ts";
 import { isSealed } from "../../protocol/codec.ts";
 import { ensureError, type Position, type PserverError } from "../../protocol/index.ts";
@@ -27,8 +27,8 @@ import {
   tapeDirectory,
   writeGap,
 } from "./archive-layout.ts";
-import { ArchiveShard, toTapeMessage } from "./archive-source.ts";
-import { ContainerWriter } from "./container.ts";
+import { ArchiveShard, isMissing, toTapeMessage } from "./archive-source.ts";
+import { ContainerReader, makeEndFrame, type RunningTotals } from "./container.ts";
 import type { TapeFrame } from "./frames.ts";
 import { checkSameHistory, contradictsBroker, readTapeAfter } from "./joined-source.ts";
 import {
@@ -340,18 +340,18 @@ export class TapeCopier {
   }
 
   /**
-   * Goes on after the last message in the archive, whose segments are all complete.
+   * Goes on after the last message in the archive.
    * @throws BAD_VERSION, IO.
    */
   static async open(deps: TapeCopierDeps): Promise<TapeCopier> {
     const copier = new TapeCopier(deps);
     const { directory, facts, source, onDamaged } = deps;
     const segments = await listSegments(tapeDirectory(directory, source.shard));
-    copier.#messages = segments.at(-1)?.lastSeq ?? 0;
     for (const segment of segments.reverse()) {
       const tail = readTail("tape", segment, source.shard, facts);
-      const { last, damage } = await tail.catch(damaged);
+      const { last, lastSeq, damage } = await tail.catch(damaged);
       if (damage !== undefined) onDamaged(damage);
+      copier.#messages = Math.max(copier.#messages, segment.lastSeq ?? lastSeq);
       copier.#last = last && toTapeMessage(last);
       if (last !== undefined) break;
     }
@@ -400,10 +400,10 @@ export class TapeCopier {
 }
 
 /** Returns the result for a segment of which nothing can be read. */
-function damaged(error: unknown): { last: undefined; damage: PserverError } {
+function damaged(error: unknown): { last: undefined; lastSeq: 0; damage: PserverError } {
   const damage = ensureError(error);
   if (damage.code !== "BAD_ARCHIVE") throw damage;
-  return { last: undefined, damage };
+  return { last: undefined, lastSeq: 0, damage };
 }
 
 /** Removes the temporary files that an archiver which died has left in a directory. @throws IO */
@@ -422,9 +422,9 @@ async function removeLeftTemporaries(directory: string): Promise<void> {
 }
 
 /**
- * Completes a segment that an archiver that died has left: cuts off a part of a frame at its end and adds
- * the end frame; one without contents is removed. If it is damaged it ends before the damage, and a copy of
- * the whole is kept beside it.
+ * Completes a segment that an earlier run has left: a copy of its whole frames gets an end frame, and the file goes. It is
+ * not changed, because its writer may only have been suspended: what that still writes, no later run has relied on. One
+ * without contents goes. If it is damaged, the copy ends before the damage, and the file stays under another name.
  * @returns the damage.
  * @throws BAD_ARCHIVE if nothing of it can be read, BAD_VERSION, DISK_FULL, IO.
  */
@@ -435,27 +435,22 @@ async function sealSegment(
   facts: ArchiveFacts,
 ): Promise<PserverError | undefined> {
   const { path, generation, firstSeq } = segment;
-  const { lastSeq, isEnded, sums, damage } = await readTail(kind, segment, shard, facts);
-  if (damage !== undefined) await io("copy", path, copyFile(path, `${path}.damaged`));
-  if (lastSeq < firstSeq) {
-    await io("remove", path, rm(path));
-    return damage;
+  const { lastSeq, sums, damage } = await readTail(kind, segment, shard, facts);
+  if (lastSeq >= firstSeq) {
+    const complete = segmentPath(dirname(path), { generation, firstSeq, lastSeq });
+    await writeFileAtomically(complete, sealed(path, sums), FILE_MODES.model);
   }
-  if (!isEnded) {
-    const handle = await io("open", path, open(path, "r+"));
-    try {
-      await io("shorten", path, handle.truncate(sums.totals.bytes));
-      const writer = ContainerWriter.resume(handle, path, sums);
-      await writer.end();
-      await writer.sync();
-    } finally {
-      await handle.close();
-    }
-  }
-  const complete = segmentPath(dirname(path), generation, firstSeq, lastSeq);
-  await io("rename", path, rename(path, complete));
+  if (damage === undefined) await io("remove", path, rm(path, { force: true }));
+  else await io("rename", path, rename(path, `${path}.damaged`));
   await syncDirectory(dirname(path));
   return damage;
+}
+
+/** Gives the frames of a file that `sums` adds up, and an end frame. */
+async function* sealed(path: string, sums: RunningTotals): AsyncGenerator<Uint8Array> {
+  await using reader = await ContainerReader.open(path);
+  yield* reader.bytesTo(sums.totals.bytes);
+  yield makeEndFrame(sums);
 }
 
 /** Dependencies of {@link ShardArchiver}. */
@@ -463,6 +458,8 @@ export interface ShardArchiverDeps {
   readonly source: ShardHistory;
   readonly directory: string;
   readonly facts: ArchiveFacts;
+  /** Number of the archiver's run: higher than those of all runs before. */
+  readonly run: number;
   /** Bytes at which a segment is completed. */
   readonly segmentBytes: number;
   /** Called when more is on disk. */
@@ -495,6 +492,9 @@ const IDLE_ROUNDS = 5;
 const TAPE_ROUNDS = 10;
 
 const NOTHING: Position = { generation: 0, seq: 0 };
+
+/** What an archiver says of a shard before it knows what the archive has. */
+export const NOTHING_ARCHIVED: ArchivedShard = { record: NOTHING, snapshot: NOTHING };
 
 /** State with which a {@link ShardArchiver} begins. */
 interface ArchiverParts {
@@ -539,7 +539,7 @@ export class ShardArchiver {
   }
 
   /**
-   * Tidies up after an archiver that died, and goes on after its last record.
+   * Tidies up after earlier runs, and goes on after their last record.
    * @throws BAD_ARCHIVE, BAD_VERSION, DISK_FULL, IO.
    */
   static async open(deps: ShardArchiverDeps): Promise<ShardArchiver> {
@@ -611,6 +611,12 @@ export class ShardArchiver {
     await this.#tapeWriter.close();
   }
 
+  /** Leaves the segments as they are: a later run completes them. */
+  async abandon(): Promise<void> {
+    await this.#writer.abandon();
+    await this.#tapeWriter.abandon();
+  }
+
   async #check(signal: AbortSignal): Promise<void> {
     const { directory, facts, source } = this.#deps;
     const files = directoryFiles(directory, source.shard);
@@ -620,16 +626,22 @@ export class ShardArchiver {
   }
 }
 
-/** Completes the segments that an archiver which died has left in a directory. */
+/** Completes the segments that earlier runs have left in a directory. */
 async function sealSegments(
-  { facts, source, onDamaged }: ShardArchiverDeps,
+  { facts, source, run, onDamaged }: ShardArchiverDeps,
   kind: SegmentKind,
   directory: string,
 ): Promise<void> {
   for (const segment of await listSegments(directory)) {
-    if (segment.lastSeq !== undefined) continue;
-    const damage = await sealSegment(kind, segment, source.shard, facts);
-    if (damage !== undefined) onDamaged(damage);
+    // A later run has taken the archive over from this one, and may be writing its segment.
+    if (segment.run === undefined || segment.run >= run) continue;
+    try {
+      const damage = await sealSegment(kind, segment, source.shard, facts);
+      if (damage !== undefined) onDamaged(damage);
+    } catch (error) {
+      // Its writer goes on and has completed it.
+      if (!isMissing(error)) throw error;
+    }
   }
 }
 

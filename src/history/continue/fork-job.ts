@@ -2,6 +2,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import type { FoldState } from "../../actors/fold/fold-state.ts";
 import type { Shard } from "../../actors/fold/shard.ts";
 import { journalSettings } from "../../actors/job/job-settings.ts";
+import { configBytesOf, type DeclaredUsage } from "../../actors/job/storage-plan.ts";
 import { Journal } from "../../actors/journal/journal.ts";
 import { continueShard } from "../../actors/journal/next-generation.ts";
 import { SnapshotStore } from "../../actors/journal/snapshot-store.ts";
@@ -66,6 +67,14 @@ export class FoundParameters {
         return { declaration, ...placed, jobEpoch: 0, lifecycle, revision: 0 };
       },
     );
+  }
+
+  /** Number of names, and bytes of their configurations. */
+  get usage(): Pick<DeclaredUsage, "parameters" | "configBytes"> {
+    let configBytes = 0;
+    for (const { declaration } of this.#found.values())
+      configBytes += configBytesOf(declaration.config);
+    return { parameters: this.#found.size, configBytes };
   }
 
   /** Keeps the declaration of the higher epoch, and the most blocks that any of them had. */
@@ -159,6 +168,7 @@ async function writeJob(options: ForkOptions, fork: NewJob, first: Shard): Promi
     sum.openBlocks += shard.detach();
     sum.bytes += shard.valueBytes;
     found.add(shard.saveState());
+    await fork.space.reserve({ ...found.usage, heldBytes: sum.bytes });
     await writeShard(options, fork, { publisher, number, shard });
     onStage?.(`shard ${number}`);
     // Its memory is freed before the next one is rebuilt.

@@ -11,19 +11,19 @@ import {
   SETTINGS_KEY,
   type StoredSettings,
   settingsChanged,
-  tapeBytesBeside,
   withForkOrigin,
 } from "../../actors/job/job-settings.ts";
-import { findJournalBytes, openStoredJob } from "../../actors/job/open-job.ts";
+import { openStoredJob } from "../../actors/job/open-job.ts";
 import { JobRemoval } from "../../actors/job/remove-job.ts";
 import { ensureSnapshots } from "../../actors/job/settings-copy.ts";
-import { BucketChain, type ChainedEntry } from "../../actors/journal/bucket-chain.ts";
 import {
-  type KvBucket,
-  type KvEntry,
-  openBucket,
-  replaceEntry,
-} from "../../actors/journal/kv-bucket.ts";
+  findJournalBytes,
+  JobSpace,
+  openEntries,
+  tapeBytesBeside,
+} from "../../actors/job/storage-plan.ts";
+import { BucketChain, type ChainedEntry } from "../../actors/journal/bucket-chain.ts";
+import { type KvBucket, type KvEntry, replaceEntry } from "../../actors/journal/kv-bucket.ts";
 import { JOB_KEY, PARAMETER_KEYS, parameterKey } from "../../actors/lifecycle/lock.ts";
 import { type Lifecycle, toLifecycleEntry } from "../../actors/lifecycle/machine.ts";
 import { type Parameter, toParameterEntry } from "../../actors/lifecycle/parameter.ts";
@@ -78,6 +78,8 @@ export interface NewJobParts {
   readonly bucket: KvBucket;
   /** The origin, with the token of the run. */
   readonly origin: ForkOrigin;
+  /** Reserves the broker's space for the job's state. */
+  readonly space: Pick<JobSpace, "reserve">;
 }
 
 /**
@@ -87,12 +89,15 @@ export interface NewJobParts {
  */
 export class NewJob {
   readonly settings: StoredSettings;
+  /** Reserves the broker's space for the job's state, before that is written. */
+  readonly space: Pick<JobSpace, "reserve">;
   readonly #job: string;
   readonly #bucket: KvBucket;
   readonly #origin: ForkOrigin;
 
-  constructor({ job, settings, bucket, origin }: NewJobParts) {
+  constructor({ job, settings, bucket, origin, space }: NewJobParts) {
     this.settings = settings;
+    this.space = space;
     this.#job = job;
     this.#bucket = bucket;
     this.#origin = origin;
@@ -116,9 +121,7 @@ export class NewJob {
   ): Promise<NewJob> {
     const { connection, manager, subjects } = deps;
     const { job } = subjects;
-    const replicas = known.replicas === undefined ? {} : { replicas: known.replicas };
-    const name = subjects.bucket();
-    const bucket = await openBucket({ connection, bucket: name, storage: "file", ...replicas });
+    const bucket = await openEntries(connection, subjects, known.replicas);
     const stored = await bucket.read(SETTINGS_KEY);
     if (stored !== undefined) checkOwnFork(job, stored, of.job);
     const { shards, synchronization } = of;
@@ -126,7 +129,7 @@ export class NewJob {
     const { journal = "file" } = known;
     const bytesMax = await findJournalBytes(manager, subjects, journal, shards);
     const journalBytesMax = Math.min(known.journalBytesMax ?? bytesMax, bytesMax);
-    const tapeLimit = tapeBytesBeside(bytesMax, shards);
+    const tapeLimit = tapeBytesBeside({ journalBytesMax: bytesMax, shards });
     const tapeBytesMax = Math.min(known.tapeBytesMax ?? tapeLimit, tapeLimit);
     const limits = { journalBytesMax, tapeBytesMax };
     const settings = await newSettings({ ...wanted, ...limits }, async () => bytesMax);
@@ -136,7 +139,8 @@ export class NewJob {
     if (revision === undefined) throw settingsChanged(job);
     const { pending: _pending, ...made } = origin;
     await ensureSnapshots(manager, subjects, settings, made);
-    return new NewJob({ job, settings, bucket, origin });
+    const space = new JobSpace({ manager, subjects, limits: settings });
+    return new NewJob({ job, settings, bucket, origin, space });
   }
 
   /** Checks that no other run has taken the job over. @throws BUSY */

@@ -16,6 +16,7 @@ import type { StoredManifest } from "../../actors/journal/manifest.ts";
 import {
   completeContinuation,
   continueShard,
+  finalFallbacks,
   journalLosses,
 } from "../../actors/journal/next-generation.ts";
 import { SnapshotStore } from "../../actors/journal/snapshot-store.ts";
@@ -492,7 +493,7 @@ class JobRewind {
     const [store, journal, at] = [this.#store(shard), journalOf(shard), cut[shard] as Position];
     const newest = await newestManifest(store, shard);
     const { seq, manifest } = newest;
-    const { term, generation, fallbacks, rewind } = manifest;
+    const { term, generation, rewind } = manifest;
     if (rewind?.id === id) {
       await run.check();
       const { journal: storage } = settings;
@@ -500,9 +501,10 @@ class JobRewind {
       return { shard, generation, seq: 0, fallbacks: [], backWith: rewind.generation };
     }
     const lastSeq = (await journal.lastSeq(generation)) ?? 0;
+    const fallbacks = await finalFallbacks(journal, manifest);
     await run.check();
     const before = fallbacks.filter((fallback) => fallback.generation < at.generation);
-    const left = journalLosses(at, manifest, { generation, lastSeq });
+    const left = journalLosses(at, { generation, fallbacks }, { generation, lastSeq });
     const backWith = generation + 1;
     const continued = await continueShard(
       {

@@ -55,9 +55,14 @@ export interface JoinRequest {
   readonly token: string;
 }
 
+/** Most characters of the time at which a job was made. */
+const MADE_LENGTH_MAX = 39;
+
 /** Answer to `join`. */
 export interface JoinReply {
   readonly session: number;
+  /** When the job was made: it tells the job from another one of its name. */
+  readonly made: string;
   readonly shards: number;
   readonly leaseMs: number;
   readonly journal: "file" | "memory";
@@ -156,6 +161,11 @@ export function parseJoinRequest(fields: Fields): JoinRequest {
   return { token: textField(fields, "token", 64) };
 }
 
+/** Reads when the job was made which a trainer has joined; undefined if the trainer has joined none yet. */
+export function parseMade(fields: Fields): string | undefined {
+  return fields["made"] === undefined ? undefined : textField(fields, "made", MADE_LENGTH_MAX);
+}
+
 /** @throws BAD_MESSAGE if the entries name no session. */
 export function parseSessionRequest(fields: Fields): SessionRequest {
   return { session: integerField(fields, "session", 1) };
@@ -216,6 +226,7 @@ export function parseStatusRequest(fields: Fields): StatusRequest {
 export function parseJoinReply(fields: Fields): JoinReply {
   return {
     session: integerField(fields, "session", 1),
+    made: textField(fields, "made", MADE_LENGTH_MAX),
     shards: integerField(fields, "shards", 1, SHARDS_MAX),
     leaseMs: integerField(fields, "leaseMs", 1),
     journal: journalField(fields),

@@ -190,6 +190,112 @@ test("adds its gradients to the step as records of their own do", () => {
   );
 });
 
+describe("neighbours of one rule are changed together as they are one by one", () => {
+  /** Elements of the blocks: small ones of all sizes, and one that is changed alone. */
+  const SIZES = [1, 3, 16, 5, 1500, 2, 8, 31, 64, 7];
+  const COLUMNS = 3;
+  const twins: fc.Arbitrary<{
+    optimizer: (typeof OPTIMIZERS)[number];
+    isSparse: boolean;
+    isSteady: boolean;
+  }> = fc
+    .record({
+      optimizer: fc.constantFrom(...OPTIMIZERS),
+      ...{ isSparse: fc.boolean(), isSteady: fc.boolean() },
+    })
+    .filter(({ optimizer, isSparse }) => !isSparse || optimizer !== "none");
+  const call = fc.record({
+    order: fc.shuffledSubarray([...SIZES.keys()], { minLength: 1 }),
+    form: fc.constantFrom("whole", "rows"),
+    op: fc.constantFrom("grad", "mix", "set"),
+    encoding: fc.constantFrom(undefined, "bfloat16" as const, "float16" as const),
+    /** Whether every second gradient names an older version. */
+    isSeen: fc.boolean(),
+    seed: fc.nat(1000),
+  });
+
+  test.each<["float32" | "float64", SynchronizationInput | undefined]>([
+    ["float32", undefined],
+    ["float64", undefined],
+    ["float32", { mode: "sync", trainers: 1, backups: 0 }],
+  ])("of %s, in a job of %j", (dtype, synchronization) => {
+    fc.assert(
+      fc.property(
+        twins,
+        fc.array(call, { minLength: 1, maxLength: 5 }),
+        fc.subarray([...SIZES.keys()]),
+        ({ optimizer, isSparse, isSteady }, calls, updatedBefore) => {
+          const [singles, batches] = [new Folded(synchronization), new Folded(synchronization)];
+          const steady = isSteady && optimizer !== "none" ? { learningRate: 0.3 } : {};
+          const stalenessScaling = optimizer !== "none" && synchronization === undefined;
+          const config = fullConfig(optimizer, { sparse: isSparse, stalenessScaling, ...steady });
+          for (const folded of [singles, batches]) {
+            SIZES.forEach((size, i) => {
+              const data = floats(dtype, size * COLUMNS, i);
+              const place = { parameter: `p${i}`, shape: [size, COLUMNS] };
+              folded.journal.init(data, { ...place, config });
+            });
+            if (synchronization !== undefined) {
+              const members = { revision: 1, started: true, trainers: ["alice"] };
+              folded.journal.host({ verb: "members", ...members });
+            }
+          }
+          let step = 0;
+          const sendBoth = (make: () => readonly BatchUpdate[]): void => {
+            step += 1;
+            const updates = make();
+            sendSingles(singles, updates);
+            batches.journal.batch(updates);
+            if (synchronization === undefined) return;
+            for (const { journal } of [singles, batches]) journal.clock("alice", step);
+          };
+          const gradientOf = (isSeen: boolean): PushOperation => {
+            if (synchronization !== undefined) return { op: "grad", step };
+            return isSeen ? { op: "grad", seen: 1 } : { op: "grad" };
+          };
+          // Some blocks have had more updates than others.
+          if (updatedBefore.length > 0) {
+            sendBoth(() =>
+              updatedBefore.map((i) => ({
+                parameter: `p${i}`,
+                data: floats(dtype, (SIZES[i] as number) * COLUMNS, i + 7),
+                change: { kind: "push", operation: gradientOf(false) },
+              })),
+            );
+          }
+          for (const { order, form, op, encoding, isSeen, seed } of calls) {
+            const isPart = form === "rows" && op !== "set" && (isSparse || op === "mix");
+            const isEncoded = dtype === "float32" && op !== "set" && encoding !== undefined;
+            const encoded = isEncoded ? { encoding } : {};
+            sendBoth(() =>
+              order.map((i): BatchUpdate => {
+                const size = SIZES[i] as number;
+                // Every second row, which is all of a block of one.
+                const rows = Uint32Array.from({ length: Math.ceil(size / 2) }, (_, row) => 2 * row);
+                const count = (isPart ? rows.length : size) * COLUMNS;
+                const data = floats(dtype, count, seed + i);
+                if (op === "set") return { parameter: `p${i}`, data, change: { kind: "set" } };
+                const operation =
+                  op === "mix"
+                    ? ({ op, alpha: 0.5, beta: 2 } as const)
+                    : gradientOf(isSeen && i % 2 === 1);
+                const part = isPart ? { part: { rows } } : {};
+                const change = { kind: "push", operation, ...encoded, ...part } as const;
+                return { parameter: `p${i}`, data, change };
+              }),
+            );
+          }
+          singles.apply();
+          batches.apply();
+          expect(batches.content()).toBe(singles.content());
+          expect(batches.restored().digest()).toBe(batches.shard.digest());
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
 /** Two parameters, of which `a` takes gradients and `b` none of them. */
 function twoBlocks(config: ParameterSettings = { optimizer: "none" }): Folded {
   const folded = new Folded();

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import {
+  ARCHIVERS_MAX,
   type ArchiverEntry,
   ArchiverWatch,
   archiverKey,
@@ -38,7 +39,7 @@ function record(seq: number): ArchiverEntry {
   const shard = { record: { generation: 1, seq }, snapshot: { generation: 1, seq: seq - 1 } };
   const nothing = { record: { generation: 0, seq: 0 }, snapshot: { generation: 0, seq: 0 } };
   return {
-    ...{ archiver: "a", machine: "m", pid: 7, writtenMs: 123, graceMs: 1_000 },
+    ...{ archiver: "a", run: "r", machine: "m", pid: 7, writtenMs: 123, graceMs: 1_000 },
     shards: [shard, nothing],
   };
 }
@@ -133,4 +134,18 @@ test("a record of another version is left alone", async () => {
   nowMs += 10_000;
   expect(await watch.copied(0)).toHaveLength(1);
   expect(await records.read(KEY)).toBeDefined();
+});
+
+test("of archivers that have stopped only the last are kept", async () => {
+  for (let i = 0; i < ARCHIVERS_MAX + 3; i++) {
+    const archiver = `archive-${i}`;
+    await records.create(archiverKey(archiver), toArchiverJson({ ...record(9), archiver }));
+    await watch.copied(0);
+    nowMs += 1_001;
+    await watch.copied(0);
+  }
+  const left = await readStoppedArchivers(records, 123);
+  expect(left).toHaveLength(ARCHIVERS_MAX);
+  expect(left.map(({ archiver }) => archiver)).not.toContain("archive-2");
+  expect(left.map(({ archiver }) => archiver)).toContain("archive-3");
 });

@@ -17,6 +17,7 @@ export class HeldStore {
   readonly subjects: Map<number, string> = new Map();
   readonly manifests: Manifest[] = [];
   failing = false;
+  room = Number.POSITIVE_INFINITY;
   /** Awaited before a manifest's commit is answered; it may fail. */
   afterCommit: () => Promise<void> = () => Promise.resolve();
   #seq = 0;
@@ -58,6 +59,17 @@ export class HeldStore {
     const seq = ++this.#seq;
     await this.afterCommit();
     return seq;
+  }
+
+  requireRoom(bytes: number): Promise<void> {
+    return bytes <= this.room
+      ? Promise.resolve()
+      : Promise.reject(new PserverError("JOURNAL_FULL", `${bytes} bytes of ${this.room}`));
+  }
+
+  remove(sequences: Iterable<number>): Promise<void> {
+    for (const seq of sequences) this.messages.delete(seq);
+    return Promise.resolve();
   }
 
   /** The shard that the newest manifest names. */

@@ -11,6 +11,7 @@ import {
   type ContinuedShard,
   completeContinuation,
   continueShard,
+  finalFallbacks,
   journalLosses,
 } from "../../../src/actors/journal/next-generation.ts";
 import { loadSnapshot } from "../../../src/actors/journal/snapshot-store.ts";
@@ -18,6 +19,7 @@ import {
   type ManifestHeader,
   SnapshotBudget,
   Snapshotter,
+  type SnapshotterDeps,
 } from "../../../src/actors/journal/snapshotter.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import { recoverShard } from "../../../src/actors/owner/recover-shard.ts";
@@ -149,17 +151,21 @@ beforeEach(async () => {
   );
 });
 
-function snapshotter(store: Pick<MemorySnapshots, "publish" | "commit">): Snapshotter {
+function snapshotter(store: SnapshotterDeps["store"]): Snapshotter {
   const budget = new SnapshotBudget(new BufferPool());
   const place = { store, subjects: SUBJECTS, shard: SHARD, partBytesMax: 10_000, budget };
   return new Snapshotter({ ...place, stored: new Map(), onProgress: () => undefined });
 }
 
-/** Rewinds the shard to {@link AT}, as its callers do: from the newest manifest, unless that is done. */
+/**
+ * Rewinds the shard to {@link AT}, as its callers do: from the newest manifest, unless that is done and it is not to be
+ * repeated.
+ */
 async function run(
   owner: string,
   atWrite: AtWrite = async () => undefined,
   storage: "file" | "memory" = "file",
+  isRepeated = false,
 ): Promise<ContinuedShard | undefined> {
   let writes = 0;
   const write = async <Result>(effect: () => Promise<Result>): Promise<Result> => {
@@ -171,15 +177,19 @@ async function run(
     return result;
   };
   const newest = await snapshots.lastManifest();
-  const { term = 0, generation = 0 } = newest?.manifest ?? {};
-  if (generation > OLD) return undefined;
+  const { term = 0, generation = 0, created = "", fallbacks = [] } = newest?.manifest ?? {};
+  if (generation > OLD && !isRepeated) return undefined;
   const { journal } = journals;
+  const lastSeq = generation === OLD ? LAST : ((await journal.info(generation))?.lastSeq ?? 0);
+  const known = { generation, fallbacks: await finalFallbacks(journal, { created, fallbacks }) };
   return await continueShard(
     {
       ...{ shard: SHARD, subjects: SUBJECTS, storage, partBytesMax: 10_000 },
       store: {
         publish: (subject, bytes) => write(() => snapshots.publish(subject, bytes)),
         commit: (manifest, previousSeq) => write(() => snapshots.commit(manifest, previousSeq)),
+        requireRoom: () => snapshots.requireRoom(),
+        remove: (sequences) => snapshots.remove(sequences),
       },
       journal: {
         rules: 1,
@@ -198,7 +208,7 @@ async function run(
         keepsPast: true,
       },
       replaced: { seq: newest?.seq ?? 0, term },
-      fallbacks: journalLosses(AT, newest?.manifest, { generation, lastSeq: LAST }),
+      fallbacks: journalLosses(AT, known, { generation, lastSeq }),
     },
   );
 }
@@ -224,7 +234,7 @@ async function takeOver(): Promise<void> {
         worker: {
           subjects: SUBJECTS,
           snapshotBudget: new SnapshotBudget(new BufferPool()),
-          settings: { partBytesMax: 10_000, snapshotBytes: 1e9, retainBytes: 0 },
+          settings: { partBytesMax: 10_000, snapshotBytes: 1e9, retainBytes: 0, olderBytesMax: 0 },
           archivers: { copied: () => Promise.resolve([]) },
         },
       },
@@ -248,7 +258,7 @@ async function takeOver(): Promise<void> {
 async function expectRewound(): Promise<void> {
   const newest = await snapshots.lastManifest();
   if (newest === undefined) throw new Error("no manifest");
-  const { generation, created, fallbacks, past } = newest.manifest;
+  const { generation, created, past } = newest.manifest;
   expect([generation, past]).toEqual([OLD + 1, OLD]);
   expect((await journals.info(generation))?.created).toBe(created);
   const taking = [...journals.streams].filter(([, { takesRecords }]) => takesRecords);
@@ -257,13 +267,20 @@ async function expectRewound(): Promise<void> {
   const wanted = folded(AT.seq);
   wanted.restartJournal();
   expect((await loadSnapshot(place, newest)).shard.digest()).toBe(wanted.digest());
-  const unknown = journals.stored.filter(
+  expect(unknownRecords(newest.manifest)).toEqual([]);
+}
+
+/** The records that trainers stored and that a manifest neither has nor names as lost. */
+function unknownRecords({
+  generation,
+  fallbacks,
+}: Pick<ManifestHeader, "generation" | "fallbacks">): Position[] {
+  return journals.stored.filter(
     ({ generation: each, seq }) =>
       each !== generation &&
       !(each === OLD && seq <= AT.seq) &&
       !fallbacks.some((lost) => lost.generation === each && lost.from <= seq && seq <= lost.to),
   );
-  expect(unknown).toEqual([]);
 }
 
 /** How many writes a run makes that nobody disturbs. */
@@ -367,6 +384,26 @@ test("a continuation is completed by nobody whom a host has overtaken", async ()
   await expect(completing).rejects.toMatchObject({ code: "NOT_OWNER" });
   await expectRewound();
 });
+
+describe.each(WRITES)(
+  "a run that is repeated up to write %i after one that was interrupted",
+  (at) => {
+    test.each([5, 6, 7, 8])("at write %i, names what both have given up", async (first) => {
+      const crashAt =
+        (last: number): AtWrite =>
+        async (write, moment) => {
+          if (write === last && moment === "before") throw CRASH;
+        };
+      await expect(run("r", crashAt(first))).rejects.toMatchObject({ code: "INTERNAL" });
+      const repeated = run("again", crashAt(at), "file", true);
+      await expect(repeated).rejects.toMatchObject({ code: "INTERNAL" });
+      await takeOver();
+      const newest = (await snapshots.lastManifest())?.manifest;
+      expect(newest?.generation).toBe(at > 4 ? OLD + 2 : OLD + 1);
+      if (newest !== undefined) expect(unknownRecords(newest)).toEqual([]);
+    });
+  },
+);
 
 describe.each(WRITES)("a run that is overtaken before write %i", (at) => {
   test("by another one and a host, changes nothing any more", async () => {

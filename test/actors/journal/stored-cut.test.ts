@@ -127,6 +127,45 @@ describe("a cut", () => {
     expect(store.restore().digest()).toBe(digest);
   });
 
+  test("that failed leaves nothing behind once the next one begins", async () => {
+    store.hold();
+    const made = cut();
+    await settle();
+    await store.failOne();
+    store.release();
+    await expect(made).rejects.toMatchObject({ code: "TIMEOUT" });
+    await settle();
+    const left = [...store.messages.keys()];
+    expect(left.length).toBeGreaterThan(0);
+    await cut();
+    for (const seq of left) expect(store.messages.has(seq)).toBe(false);
+    expect(store.restore().digest()).toBe(shard.digest());
+  });
+
+  test("whose manifest may have been stored leaves everything that it names", async () => {
+    store.afterCommit = () => Promise.reject(LOST);
+    await expect(cut()).rejects.toMatchObject({ code: "NO_BROKER" });
+    store.afterCommit = () => Promise.resolve();
+    const digest = store.restore().digest();
+    const first = store.manifests.length;
+    await cut();
+    const named = store.manifests[first - 1]?.pieces ?? [];
+    expect(named.every((seq) => store.messages.has(seq))).toBe(true);
+    expect(store.restore().digest()).toBe(digest);
+  });
+
+  test("for which there is no room is refused before anything is stored", async () => {
+    store.room = 12 * 8 - 1;
+    await expect(cut()).rejects.toMatchObject({ code: "JOURNAL_FULL" });
+    expect(store.messages.size).toBe(0);
+    store.room = 12 * 8;
+    await cut();
+    update(NAMES[0] ?? "");
+    store.room = 8;
+    await cut();
+    expect(store.restore().digest()).toBe(shard.digest());
+  });
+
   test("sends nothing while others have used up what may be under way, and leaves it to them at its end", async () => {
     await budget.acquire(4 * MIB);
     store.hold();

@@ -168,7 +168,11 @@ describe("the snapshot stream", () => {
 
   test("of a job holds the snapshots of all shards on file, refuses what is too much, and can be read directly", async () => {
     const { added, manager } = brokerWith();
-    await ensureSnapshotStream(manager, SUBJECTS, { replicas: 3, metadata: { a: "b" } });
+    await ensureSnapshotStream(manager, SUBJECTS, {
+      replicas: 3,
+      bytesMax: 4,
+      metadata: { a: "b" },
+    });
     expect(added).toEqual([
       {
         metadata: { a: "b" },
@@ -177,6 +181,7 @@ describe("the snapshot stream", () => {
         storage: "file",
         retention: "limits",
         discard: "new",
+        max_bytes: 4,
         allow_direct: true,
         num_replicas: 3,
       },
@@ -185,7 +190,7 @@ describe("the snapshot stream", () => {
 
   test("that exists is not made again: a broker short of storage would refuse that", async () => {
     const { added, manager } = brokerWith(SUBJECTS.snapshotStream());
-    await ensureSnapshotStream(manager, SUBJECTS, { replicas: 3, metadata: {} });
+    await ensureSnapshotStream(manager, SUBJECTS, { replicas: 3, bytesMax: 4, metadata: {} });
     expect(added).toEqual([]);
   });
 });

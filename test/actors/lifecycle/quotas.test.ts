@@ -73,6 +73,34 @@ test("what is declared is shown by trainer, beside the quotas", async () => {
   });
 });
 
+test("a declaration for which the broker has no space is refused, and changes nothing", async () => {
+  const rig = new Rig();
+  const session = await selected(rig);
+  await rig.declare("a", session, 1, [weights("v")]);
+  rig.owners.storageBytes = 2 * BYTES - 1;
+  await refused("NO_SPACE", rig.declare("a", session, 1, [weights("w")]), `${2 * BYTES}`);
+  const b = await rig.join("b");
+  await refused("NO_SPACE", rig.create("b", b, weights("x")), `${2 * BYTES}`);
+  expect(await rig.hosts[0]?.declared()).toMatchObject({ parameters: 1, heldBytes: BYTES });
+  rig.owners.storageBytes = 2 * BYTES;
+  await rig.declare("a", session, 1, [weights("w")]);
+});
+
+test("each refusal names the flag that sets its limit", async () => {
+  const all = [
+    [{ parametersMax: 1, trainerParametersMax: 9 }, "--quota-parameters"],
+    [{ heldBytesMax: BYTES, trainerHeldBytesMax: 9 * BYTES }, "--quota-bytes"],
+    [{ trainerParametersMax: 1 }, "--trainer-quota-parameters"],
+    [{ trainerHeldBytesMax: BYTES }, "--trainer-quota-bytes"],
+  ] as const;
+  for (const [quotas, flag] of all) {
+    const rig = new Rig({ quotas });
+    const session = await selected(rig);
+    const two = [weights("v"), weights("w")];
+    await refused("QUOTA", rig.declare("a", session, 1, two), ` ${flag}`);
+  }
+});
+
 describe("by default", () => {
   test("a trainer that declares all that it may leaves names to others", async () => {
     const rig = new Rig();

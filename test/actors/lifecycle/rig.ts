@@ -26,6 +26,8 @@ import { MemoryOwners } from "../../support/memory-owners.ts";
 
 export const LEASE_MS = 3_000;
 export const SHARDS = 4;
+/** When the job was made that the hosts serve. */
+export const MADE = "2026-11-22T10:00:00.123456789Z";
 
 /** A declaration as it is sent. */
 export function weights(name: string, changes: Fields = {}): Fields {
@@ -40,6 +42,8 @@ export class Rig {
   readonly owners: MemoryOwners;
   readonly hosts: readonly LifecycleService[];
 
+  /** When the job was made that the broker holds. */
+  madeNow = MADE;
   /** What hosts told beside their replies. */
   readonly errors: PserverError[] = [];
 
@@ -66,6 +70,7 @@ export class Rig {
         clock: this.clock,
         id: `h${i}`,
         onError: (error) => void this.errors.push(error),
+        madeNow: async () => this.madeNow,
         synchronization: options.synchronization ?? "async",
         journal: options.journal ?? "file",
         ...(options.maxPayloadBytes === undefined
@@ -158,6 +163,7 @@ function hostOf(options: {
   readonly owners: MemoryOwners;
   readonly clock: Clock;
   readonly id: string;
+  readonly madeNow: () => Promise<string>;
   readonly onError?: (error: PserverError) => void;
   readonly synchronization?: SynchronizationInput;
   readonly quotas?: Partial<Quotas>;
@@ -171,6 +177,7 @@ function hostOf(options: {
     ...rest,
     job: {
       job: "j",
+      made: MADE,
       shards: SHARDS,
       journal,
       leaseMs: LEASE_MS,

@@ -1,14 +1,16 @@
 // Proves the rules of sessions: a token stands for one life, a newer life supersedes an older one
 // for good, a lease comes and goes without ending a session. Two hosts on records in memory.
 import { describe, expect, test } from "vitest";
+import { LIFECYCLE_VERBS } from "../../../src/protocol/index.ts";
 import { type BucketCall, MemoryBucket } from "../../support/memory-bucket.ts";
-import { LEASE_MS, Rig, refused } from "./rig.ts";
+import { LEASE_MS, MADE, Rig, refused } from "./rig.ts";
 
 describe("join", () => {
   test("tells what a trainer must know", async () => {
     const reply = await new Rig().ask("t", "join", { token: "a" });
     expect(reply).toMatchObject({
       session: 1,
+      made: MADE,
       shards: 4,
       leaseMs: LEASE_MS,
       journal: "file",
@@ -214,5 +216,36 @@ describe("leave", () => {
     await rig.ask("t", "leave", { session: old });
     await rig.ask("t", "renew", { session: fresh });
     expect(await rig.leaseBucket.read("trainer.t")).toBeDefined();
+  });
+});
+
+describe("a trainer of a former job of this name", () => {
+  const FORMER = "2026-11-21T10:00:00.123456789Z";
+
+  test.each(LIFECYCLE_VERBS)(
+    "is told so by %s, whatever its session, and changes nothing",
+    async (verb) => {
+      const rig = new Rig();
+      const session = await rig.join("t", "a");
+      const revision = await rig.bucket.lastRevision();
+      const fields = verb === "join" ? { token: "b" } : { session };
+      const asked = rig.ask("t", verb, { ...fields, made: FORMER });
+      await refused("JOB_REPLACED", asked, FORMER, MADE, "connect it anew");
+      expect(await rig.bucket.lastRevision()).toBe(revision);
+    },
+  );
+
+  test("joins as soon as it names no job, or this one", async () => {
+    const rig = new Rig();
+    expect(await rig.join("t", "a")).toBe(1);
+    expect(await rig.ask("t", "renew", { session: 1, made: MADE })).toEqual({ session: 1 });
+    expect(await rig.ask("t", "join", { token: "b", made: MADE })).toMatchObject({ session: 2 });
+  });
+
+  test("is sent to another host by one that serves the former job itself", async () => {
+    const rig = new Rig();
+    rig.madeNow = "2026-11-23T10:00:00.123456789Z";
+    const asked = rig.ask("t", "renew", { session: 1, made: rig.madeNow });
+    await refused("NO_HOST", asked, MADE, "gone from the broker");
   });
 });

@@ -89,6 +89,7 @@ export function makeOwner(parts: OwnerParts, changes: OwnerChanges = {}): ShardO
         leaseMs: 60_000,
         snapshotBytes: 1_000_000,
         retainBytes: 1_000_000,
+        olderBytesMax: 1_000_000,
         partBytesMax: 100_000,
         ...settings,
       },

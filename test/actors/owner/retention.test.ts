@@ -15,6 +15,7 @@ class Shelf {
   firstSeq = 1;
   lastSeq = 0;
   bytesMax = 1_000;
+  keptBytesMax = 1_000;
   messages: number[] = [];
   /** Those that were removed, in order. */
   readonly removed: number[] = [];
@@ -38,7 +39,7 @@ class Shelf {
   } as unknown as Journal;
 
   readonly store = {
-    list: () => Promise.resolve([...this.messages]),
+    list: () => Promise.resolve(new Map(this.messages.map((seq) => [seq, 1]))),
     remove: (gone: Iterable<number>) => {
       const set = new Set(gone);
       this.removed.push(...set);
@@ -84,6 +85,7 @@ function retention(
     journal: shelf.journal,
     store: shelf.store,
     kept: new KeptSnapshots(retainBytes, kept),
+    keptBytesMax: () => shelf.keptBytesMax,
     archived: () => Promise.resolve(archived()),
     onLeftBehind,
   });
@@ -119,6 +121,46 @@ describe("retention", () => {
     }
     expect(kept.oldestSeq).toBe(300);
     expect(shelf.firstSeq).toBe(300);
+  });
+
+  test("drops the oldest when the snapshots take more than they may, and the journal before the next", async () => {
+    const shelf = new Shelf();
+    // Each has three messages of one byte.
+    shelf.keptBytesMax = 11;
+    const kept = retention(shelf, 1_000_000);
+    for (let i = 0; i < 5; i++) {
+      shelf.lastSeq += 10;
+      await kept.committed(shelf.manifest());
+    }
+    expect(kept.oldestSeq).toBe(30);
+    expect(shelf.firstSeq).toBe(30);
+    expect(shelf.messages).toEqual([7, 8, 9, 10, 11, 12, 13, 14, 15]);
+  });
+
+  test("keeps the newest two however much they take, and the newest alone where the stream is full", async () => {
+    const shelf = new Shelf();
+    shelf.keptBytesMax = 0;
+    const kept = retention(shelf, 1_000_000);
+    for (let i = 0; i < 3; i++) {
+      shelf.lastSeq += 10;
+      await kept.committed(shelf.manifest());
+    }
+    expect(kept.oldestSeq).toBe(20);
+    await kept.enforce(true);
+    expect([kept.oldestSeq, shelf.firstSeq]).toEqual([30, 30]);
+    expect(shelf.messages).toEqual([7, 8, 9]);
+  });
+
+  test("gives up the snapshots of an abandoned journal first where the stream is full", async () => {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 1_000_000);
+    shelf.lastSeq = 10;
+    await kept.committed(shelf.manifest(1));
+    const { seq, manifest } = shelf.manifest(2);
+    await kept.committed({ seq, manifest: { ...manifest, past: 1 } });
+    expect(shelf.messages).toEqual([1, 2, 3, 4, 5, 6]);
+    await kept.enforce(true);
+    expect(shelf.messages).toEqual([4, 5, 6]);
   });
 
   test("gives up all but the newest when the journal is nearly full", async () => {

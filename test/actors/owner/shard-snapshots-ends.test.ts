@@ -68,13 +68,19 @@ async function make(
           return seq;
         },
         list: () => store.list(),
+        requireRoom: () => Promise.resolve(),
         remove: (gone: Iterable<number>) => store.remove(gone),
       } as unknown as SnapshotStore,
       worker: {
         subjects: SUBJECTS,
         archivers: { copied: (of) => copied(of) },
         snapshotBudget: new SnapshotBudget(new BufferPool()),
-        settings: { snapshotBytes: 1_000, retainBytes: 5_000, partBytesMax: 1_000 },
+        settings: {
+          snapshotBytes: 1_000,
+          retainBytes: 5_000,
+          olderBytesMax: 9e9,
+          partBytesMax: 1_000,
+        },
       },
     },
     { recovered: { shard, stored: new Map(), manifest }, kept: [manifest], tape },

@@ -25,6 +25,8 @@ let commits: [number, number][];
 let failures: PserverError[];
 /** Until when commits wait. */
 let held: Promise<void>;
+/** What the next questions for room end with. */
+let room: PserverError[];
 let removed: number[];
 let purged: [number, number][];
 let told: string[];
@@ -36,7 +38,7 @@ let snapshots: ShardSnapshots;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  [commits, failures, removed, purged, told] = [[], [], [], [], []];
+  [commits, failures, room, removed, purged, told] = [[], [], [], [], [], []];
   held = Promise.resolve();
   journal = { bytes: 0, bytesMax: 0 };
   writer = new JournalWriter();
@@ -53,7 +55,11 @@ beforeEach(() => {
       commits.push([previousSeq, manifest.seq]);
       return ++next;
     },
-    list: () => Promise.resolve([2, 9, next + 1]),
+    list: () => Promise.resolve(new Map([2, 9, next + 1].map((seq) => [seq, 1]))),
+    requireRoom: async () => {
+      const refusal = room.shift();
+      if (refusal !== undefined) throw refusal;
+    },
     remove: (seqs: number[]) => {
       removed.push(...seqs);
       return Promise.resolve();
@@ -75,7 +81,12 @@ beforeEach(() => {
         subjects: SUBJECTS,
         archivers: { copied: () => Promise.resolve([]) },
         snapshotBudget: budget,
-        settings: { snapshotBytes: 1_000, retainBytes: 5_000, partBytesMax: 1_000 },
+        settings: {
+          snapshotBytes: 1_000,
+          retainBytes: 5_000,
+          olderBytesMax: 9e9,
+          partBytesMax: 1_000,
+        },
       },
     },
     { recovered: { shard, stored: new Map(), manifest }, kept: [manifest] },
@@ -189,6 +200,23 @@ describe("a snapshot", () => {
     snapshots.advanced(1_000, true);
     await settle();
     expect(told).toEqual(["TIMEOUT", "NO_SPACE", "NO_SPACE"]);
+  });
+
+  test("that finds no room is reported; older ones go, and it is made again", async () => {
+    snapshots.advanced(1_000, true);
+    await settle();
+    expect(commits).toEqual([[9, 1]]);
+    removed = [];
+    room = [new PserverError("JOURNAL_FULL", "no room")];
+    shard.apply(writer.note({ loss: 1 }));
+    snapshots.advanced(1_000, true);
+    await settle();
+    expect([commits.length, told]).toEqual([1, ["JOURNAL_FULL"]]);
+    // The one that the owner began with; records go on meanwhile.
+    expect(removed).toContain(9);
+    snapshots.advanced(1_000, true);
+    await settle(500);
+    expect(commits.map(([, seq]) => seq)).toEqual([1, 2]);
   });
 
   test("that failed is not made again by each record that follows, but after a pause", async () => {

@@ -95,7 +95,8 @@ describe("who asks the owner", () => {
       return Promise.resolve({ data: answerOf(asked) });
     };
     const connection = { request } as unknown as NatsConnection;
-    const deps = { connection, subjects: SUBJECTS, host: "h" };
+    const settings = { journalBytesMax: 1, shards: 1 };
+    const deps = { connection, subjects: SUBJECTS, settings, host: "h" };
     const owners = new OwnersClient({ ...deps, manager: {} as never, journalOf: () => never() });
     try {
       await owners.ask(3, "status", {});

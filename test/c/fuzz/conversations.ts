@@ -134,7 +134,7 @@ export function conversations(): [string, Buffer][] {
         status(W),
         stored(15, 3),
         applied(15, [1, 3, 0, "REJOIN", "lease"]),
-        reply({ session: 42, shards: 16, leaseMs: 5000, maxPayloadBytes: 8388608 }),
+        reply({ session: 42, made: "now", shards: 16, leaseMs: 5000, maxPayloadBytes: 8388608 }),
         stored(15, 4),
       ),
     ],
@@ -292,7 +292,7 @@ export function conversations(): [string, Buffer][] {
 export function excesses(): [string, Buffer][] {
   const w = (more: Record<string, unknown>) => status({ ...W, ...more });
   const layout = { elements: 2, blockElements: 2, blocks: 1, firstShard: 15, shards: 16 };
-  const joined = { session: 41, shards: 16, leaseMs: 5000, maxPayloadBytes: 8388608 };
+  const joined = { session: 41, made: "now", shards: 16, leaseMs: 5000, maxPayloadBytes: 8388608 };
   const join = (more: Record<string, unknown>) =>
     input("get", SCRIPTED_JOIN, reply({ ...joined, ...more }), status(W), pulled());
   const get = (...events: Buffer[]) => input("get", ASYNC, ...events);

@@ -210,6 +210,7 @@ static void write_join_reply(struct ps_draft *draft, unsigned choice) {
   ps_pack_text(draft, "backups", 7);
   ps_pack_whole(draft, choice / 3 % 2);
   ps_draft_whole(draft, "maxPayloadBytes", 8388608);
+  ps_draft_text(draft, "made", "2026-11-22T10:00:00Z");
   if (ps_draft_end(draft) != PSERVER_OK) abort();
 }
 

@@ -136,7 +136,54 @@ static void ends_at_the_deadline(void) {
   closed(client);
 }
 
+/** This trainer is selected to create a parameter whose record gets no answer; the broker's hosts answer the rest. */
+static void select_to_create(const struct published *message) {
+  if (is_to(message, "create")) created_after(1, message);
+  else serve(message);
+}
+
+static pserver_status create(pserver_client *client, int64_t timeout_ms) {
+  pserver_tensor value = {PSERVER_FLOAT32, 2, {1, 2}, values, sizeof values};
+  return pserver_create(client, "w", &value, NULL, timeout_ms, NULL);
+}
+
+static void expect_given_up(void) {
+  struct ps_value name;
+  EXPECT(count_to("abort") == 1 && number_in(to("abort", 0), "epoch") == job.epoch);
+  EXPECT(ps_map_find(&to("abort", 0)->message.fields, "parameter", &name) && ps_value_is_text(&name, "w"));
+}
+
+static void gives_up_what_it_fails_to_create(void) {
+  begin(select_to_create);
+  pserver_client *client = connected(0);
+  EXPECT_ERROR(OUTCOME_UNKNOWN, create(client, 1000));
+  EXPECT(count_to(NULL) == 1);
+  expect_given_up();
+  closed(client);
+}
+
+static pserver_canceller *canceller;
+
+static void cancel_now(void) { pserver_cancel(canceller); }
+
+static void gives_up_when_cancelled(void) {
+  begin(select_to_create);
+  pserver_client *client = connected(0);
+  EXPECT_OK(pserver_canceller_new(&canceller));
+  pserver_use_canceller(canceller);
+  act_after(500, cancel_now);
+  EXPECT_ERROR(ABORTED, create(client, 30000));
+  EXPECT(time_ms() < 1000);
+  expect_given_up();
+  pserver_canceller_rearm(canceller);
+  closed(client);
+  pserver_use_canceller(NULL);
+  pserver_canceller_free(canceller);
+}
+
 const struct scenario init_scenarios[] = {
+    {"a trainer that is selected to create a parameter and fails gives that up", gives_up_what_it_fails_to_create},
+    {"so does one whose call is cancelled", gives_up_when_cancelled},
     {"many parameters are declared and stored with few messages", few_messages},
     {"no request has more parameters than a reply of the broker's largest message", few_parameters_a_message},
     {"after a failure what was tried before goes by itself", after_a_failure},

@@ -181,6 +181,26 @@ static void reconnected(void) {
   closed(client);
 }
 
+/** As the broker above, with hosts that are busy for a while after the connection is back. */
+static void renew_late(const struct published *message) {
+  if (is_to(message, "renew") && time_ms() < 1000) error_after(1, message, "BUSY", 0);
+  else store_the_first(message);
+}
+
+static void reconnected_before_a_host_answers(void) {
+  begin(renew_late);
+  job.blocks = 2;
+  pserver_client *client = connected_singly(0);
+  act_after(500, disconnect_now);
+  act_after(700, reconnect_now);
+  EXPECT_OK(push(client, 30000));
+  EXPECT(count_to(NULL) == 3 && count_to("renew") > 1);
+  EXPECT(are_same(to(NULL, 1), to(NULL, 2)));
+  EXPECT(to(NULL, 2)->at_ms > to("renew", count_to("renew") - 1)->at_ms);
+  EXPECT(to(NULL, 2)->at_ms >= 1000 && time_ms() < 3000);
+  closed(client);
+}
+
 /**
  * In session 41 a first call succeeds. In the second one a host answers REJOIN to block 0, the broker
  * refuses block 1 for now and stores block 2, and block 3 gets no answer. In session 42 everything
@@ -571,6 +591,7 @@ const struct scenario outbox_scenarios[] = {
     {"a refused record is sent again after 50 ms, doubled up to 1 s", refused_for_a_time},
     {"a record that is refused for good ends the call, and what waits is not sent", refused_for_good},
     {"after a reconnect what has no PubAck is sent at once, what has one is asked for", reconnected},
+    {"after a reconnect no record is sent before a host has renewed the lease", reconnected_before_a_host_answers},
     {"in a new session only what was stored nowhere is sent again, numbered anew", new_session},
     {"a shard gets no number above done + 1,024", window},
     {"at most the bytes of the window are in flight, something larger alone", bytes_in_flight},

@@ -72,7 +72,7 @@ static bool has_ended(void) { return broker.client->calls.error.code != PSERVER_
 
 /** Determines what the client did about the first answer to `verb`, from what it published, and when. */
 static const char *observed(const char *verb, pserver_status status, pserver_status expected) {
-  if (has_ended()) return count_to(verb) == 1 && status == PSERVER_ERR_SUPERSEDED ? "end" : "died";
+  if (has_ended()) return count_to(verb) == 1 && status == expected ? "end" : "died";
   if (count_to("join") > 1) return "rejoin";
   if (count_to(verb) == 1) return status == expected ? "fail" : "another failure";
   if (status != PSERVER_OK) return "failed later";

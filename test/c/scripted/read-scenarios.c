@@ -294,6 +294,58 @@ static void asks_again_while_busy(void) {
   closed(client);
 }
 
+/* Requests of three calls, each larger than the window: two to shard 0, and one to shard 1. */
+
+#define CALLS 3
+static struct ps_ask asks[CALLS];
+static struct ps_ask_group groups[CALLS];
+static unsigned answered[CALLS];
+static unsigned answers;
+
+static pserver_status write_number(struct ps_ask *ask, struct ps_draft *draft) {
+  ps_draft_whole(draft, "call", (uint64_t)(ask - asks));
+  return ps_draft_end(draft);
+}
+
+static pserver_status note_answer(struct ps_ask *ask, const struct ps_message *message) {
+  (void)message;
+  answered[answers++] = (unsigned)(ask - asks);
+  return PSERVER_OK;
+}
+
+static void call_over(struct ps_ask_group *group, pserver_status status) {
+  (void)group;
+  EXPECT_OK(status);
+}
+
+/** Shard 0 is busy until shard 1 has been asked. */
+static void refuse_one_shard(const struct published *message) {
+  if (serve(message)) return;
+  static bool is_other_asked;
+  if (count_to("read") == 1) is_other_asked = false;
+  is_other_asked = is_other_asked || strstr(message->subject, ".shard.1.") != NULL;
+  if (is_other_asked) chunk_after(1, message, (struct chunk){.count = PARAMETERS});
+  else error_after(1, message, "BUSY", 0);
+}
+
+static void passes_a_shard_that_refuses(void) {
+  static const unsigned shards[CALLS] = {0, 0, 1};
+  pserver_client *client = began(refuse_one_shard);
+  struct ps_client *inside = broker.client;
+  answers = 0;
+  for (size_t i = 0; i < CALLS; i++) {
+    asks[i] = (struct ps_ask){
+        .write = write_number, .read = note_answer, .window_bytes = SIZE_MAX / (2 * CALLS)};
+    ps_ask_shard(&asks[i], &inside->identity, shards[i], "read");
+    groups[i] = (struct ps_ask_group){
+        .asks = &asks[i], .count = 1, .ends_at_ms = ps_now_ms() + TIMEOUT_MS, .over = call_over};
+    ps_ask_group_begin(&inside->requests, &groups[i]);
+  }
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(answers == CALLS && answered[0] == 2 && answered[1] == 0 && answered[2] == 1);
+  closed(client);
+}
+
 /** The shard has an owner after two seconds. */
 static void come_late(const struct published *message) {
   if (serve(message)) return;
@@ -513,6 +565,8 @@ const struct scenario read_scenarios[] = {
     {"what was not initialized anew is read on", reads_on_what_was_not_initialized_anew},
     {"after JOURNAL_REPLACED what is missing is asked for in the new journal", goes_on_in_the_new_journal},
     {"a busy owner is asked again", asks_again_while_busy},
+    {"requests to a shard that refuses keep no others waiting, and wait for each other",
+     passes_a_shard_that_refuses},
     {"a batched read without an owner waits for one", waits_for_an_owner},
     {"a batched read that permissions forbid fails with DENIED", fails_if_denied},
     {"a chunk that does not fit its request fails the call, and nothing of it is given",

@@ -43,6 +43,7 @@ void begin(take_message taker) {
   job = (struct scripted_job){.session = 41,
                               .shards = 2,
                               .lease_ms = 600000,
+                              .made = "2026-11-22T10:00:00.123456789Z",
                               .mode = "async",
                               .epoch = 2,
                               .blocks = 1,
@@ -354,6 +355,7 @@ static void join_after(int64_t delay_ms, const struct published *message) {
   ps_pack_text(&draft, "backups", 7);
   ps_pack_whole(&draft, job.backups);
   ps_draft_whole(&draft, "maxPayloadBytes", 8388608);
+  ps_draft_text(&draft, "made", job.made);
   draft_after(delay_ms, message->reply, &draft);
 }
 
@@ -444,6 +446,19 @@ void declared_after(int64_t delay_ms, const struct published *message) {
     EXPECT(ps_map_find(&entry, "name", &name));
     pack_parameter(&draft, name.content, name.content_bytes);
   }
+  draft_after(delay_ms, message->reply, &draft);
+}
+
+void created_after(int64_t delay_ms, const struct published *message) {
+  struct ps_draft draft;
+  ps_draft_begin(&draft);
+  ps_draft_flag(&draft, "selected", true);
+  ps_draft_text(&draft, "state", "initializing");
+  ps_draft_whole(&draft, "epoch", job.epoch);
+  ps_draft_text(&draft, "by", "t");
+  ps_draft_key(&draft, "parameters");
+  ps_pack_list(&draft, 1);
+  pack_parameter(&draft, "w", 1);
   draft_after(delay_ms, message->reply, &draft);
 }
 

@@ -34,6 +34,8 @@ struct scripted_job {
   uint64_t session;
   uint64_t shards;
   int64_t lease_ms;
+  /** When the job was made. */
+  const char *made;
   const char *mode;
   uint64_t staleness;
   uint64_t backups;
@@ -138,6 +140,8 @@ void step_at(int64_t delay_ms, const struct published *question, uint64_t step,
              struct ps_position position);
 /** The parameters of a declaration. */
 void declared_after(int64_t delay_ms, const struct published *message);
+/** Selects the client to create the parameter "w". */
+void created_after(int64_t delay_ms, const struct published *message);
 void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t generation, uint64_t seq);
 /** Sends raw bytes to a subject below the inbox, or to any subject. */
 void bytes_after(int64_t delay_ms, const char *subject, const void *bytes, size_t count);

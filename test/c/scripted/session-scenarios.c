@@ -261,7 +261,46 @@ static void names_its_session(void) {
   closed(client);
 }
 
+/** Hosts say that the job was made anew. */
+static void replace_at_renewal(const struct published *message) {
+  if (is_to(message, "renew")) error_after(1, message, "JOB_REPLACED", 0);
+  else serve(message);
+}
+
+/** The session is over, and hosts say when the client joins again that the job was made anew. */
+static void replace_at_join(const struct published *message) {
+  if (is_to(message, "begin")) error_after(1, message, "REJOIN", 0);
+  else if (is_to(message, "join") && count_to("join") == 2) error_after(1, message, "JOB_REPLACED", 0);
+  else serve(message);
+}
+
+static void can_do_nothing_more(pserver_client *client) {
+  EXPECT_ERROR(JOB_REPLACED, push(client, 3000));
+  EXPECT_ERROR(JOB_REPLACED, get(client, 3000));
+  EXPECT(count_to(NULL) == 0 && count_to("status") == 0);
+  closed(client);
+}
+
+static void another_job_ends_it(void) {
+  struct ps_value none;
+  bool is_selected;
+  begin(replace_at_renewal);
+  job.lease_ms = LEASE_MS;
+  pserver_client *client = connected(0);
+  EXPECT(!ps_map_find(&to("join", 0)->message.fields, "made", &none));
+  run_until_lost(broker.client);
+  expect_text(to("renew", 0), "made", job.made, true);
+  can_do_nothing_more(client);
+
+  begin(replace_at_join);
+  client = connected(0);
+  EXPECT_ERROR(JOB_REPLACED, pserver_begin_init(client, false, 3000, &is_selected));
+  expect_text(to("join", 1), "made", job.made, true);
+  can_do_nothing_more(client);
+}
+
 const struct scenario session_scenarios[] = {
+    {"a trainer whose job was made anew is told so when it renews or joins again, and ends", another_job_ends_it},
     {"the lease is renewed every third of its time, and SUPERSEDED ends the client", renews},
     {"no renewal that fails for a time ends the session", nothing_transient_ends_it},
     {"a renewal that fails for good ends the client", a_final_error_ends_it},

@@ -57,7 +57,7 @@ function callLines(job: CallJob, call: SentCall): readonly Words[] {
 
 function joinReply({ synchronization, payloadBytes, parameters }: CallJob): object {
   const shards = parameters[0]?.layout.shards ?? 1;
-  const terms = { session: SESSION, shards, leaseMs: 600_000, journal: "file", synchronization };
+  const terms = { session: SESSION, shards, made: "now", leaseMs: 600_000, synchronization };
   return { ...terms, maxPayloadBytes: payloadBytes };
 }
 

@@ -7,6 +7,7 @@ import {
   checkDiskSpace,
   checkJetStream,
   checkJournals,
+  checkLimits,
   checkMaxPayload,
   checkNode,
   checkPermissions,
@@ -60,6 +61,28 @@ test.each([
   expect(
     checkStorage("file storage", { usedBytes: used, reservedBytes: 7, limitBytes: limit }).status,
   ).toBe(status);
+});
+
+test("tells that the limits of the streams exceed the account's together", () => {
+  const bytes = { usedBytes: 1, reservedBytes: 101, limitBytes: 100 };
+  expect(checkStorage("file storage", bytes)).toMatchObject({
+    status: "warn",
+    message: expect.stringMatching(/exceed it together/),
+  });
+  expect(checkStorage("file storage", { ...bytes, reservedBytes: 100 }).status).toBe("ok");
+});
+
+test("names the streams without a limit, which can take the space of leases", () => {
+  const streams = [
+    { name: "PS_j_0", bytes: 1, limitBytes: 2 },
+    { name: "EVENTS", bytes: 1, limitBytes: -1 },
+  ];
+  expect(checkLimits(streams)).toMatchObject({
+    status: "warn",
+    message: expect.stringMatching(/^EVENTS: none/),
+    advice: expect.stringMatching(/leases/),
+  });
+  expect(checkLimits(streams.slice(0, 1)).status).toBe("ok");
 });
 
 test("shows what is reserved beside what is used", () => {

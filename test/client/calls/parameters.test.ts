@@ -30,6 +30,7 @@ test("a parameter that is forgotten as soon as it is found is looked up again, s
     trainer: "t",
     onEnded: () => {},
     onJoined: () => {},
+    onHeld: () => {},
     onLost: () => {},
   });
   const parameters = new Parameters(

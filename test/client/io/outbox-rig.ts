@@ -42,6 +42,7 @@ export function setUp(onEnd: (sender: UpdateSender) => void = () => {}): {
       onEnd(sender);
     },
   });
+  wire.listen({ reconnected: () => sender.reconnected() });
   sender.start(4);
   void sender.send([update(9, 0, MIB)], { deadline: deadline(), stored: true });
   ack(wire, wire.published[0], 1);
@@ -118,7 +119,7 @@ export function ack(
   stream?: string,
 ): void {
   if (published === undefined) throw new Error("nothing was published");
-  stream ??= `PS_j_${published.subject.split(".")[1]}`;
+  stream ??= `PS_j_${/log\.(\d+)/.exec(published.subject)?.[1]}`;
   wire.deliver(published.reply, new TextEncoder().encode(JSON.stringify({ stream, seq })));
 }
 

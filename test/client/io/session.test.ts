@@ -19,6 +19,7 @@ import {
 import { FakeWire, type Published } from "../../support/fake-wire.ts";
 
 const LEASE_MS = 3_000;
+const MADE = "2026-11-22T10:00:00.123456789Z";
 const subjects = new JobSubjects("j");
 
 beforeEach(() => {
@@ -35,6 +36,7 @@ class Rig {
   readonly joined: number[] = [];
   readonly lost: PserverError[] = [];
   ended = 0;
+  held = 0;
   readonly session: Session;
   #read = 0;
 
@@ -47,6 +49,9 @@ class Rig {
         this.ended += 1;
       },
       onJoined: ({ session }) => this.joined.push(session),
+      onHeld: () => {
+        this.held += 1;
+      },
       onLost: (error) => this.lost.push(error),
     });
     onTestFinished(() => this.session.stop());
@@ -84,7 +89,7 @@ class Rig {
 
   answerJoin(request: Published, session: number, leaseMs = LEASE_MS): void {
     const synchronization = { mode: "async" };
-    const entries = { session, shards: 4, leaseMs, journal: "file", synchronization };
+    const entries = { session, made: MADE, shards: 4, leaseMs, journal: "file", synchronization };
     this.answer(request, { ...entries, maxPayloadBytes: 8_000_000 });
   }
 
@@ -258,6 +263,54 @@ describe("a lease", () => {
       expect(rig.requests("renew")).toEqual([]);
     },
   );
+});
+
+describe("a former job", () => {
+  test("is told from another one of its name by every request after the first join", async () => {
+    const rig = new Rig();
+    const joining = rig.session.join(deadline());
+    const first = rig.only("join");
+    expect(sent(first)).not.toHaveProperty("made");
+    rig.answerJoin(first, 5);
+    await joining;
+    rig.session.request("begin", {}, deadline()).catch(() => undefined);
+    expect(sent(rig.only("begin"))).toMatchObject({ session: 5, made: MADE });
+    await pass(LEASE_MS / 3);
+    const renewal = rig.wire.published.find(({ subject }) => subject.endsWith(".renew"));
+    expect(renewal && sent(renewal)).toMatchObject({ session: 5, made: MADE });
+    rig.session.ended(new PserverError("REJOIN", "over", { received: 5 }));
+    const again = rig.wire.published.findLast(({ subject }) => subject.endsWith(".join"));
+    expect(again && sent(again)).toMatchObject({ made: MADE });
+  });
+
+  test.each(["renewal", "call"])("ends the client when a host says so to a %s", async (asked) => {
+    const rig = await Rig.joined(5);
+    const call = rig.session.request("begin", {}, deadline());
+    const failed = call.catch(({ code }: PserverError) => code);
+    const begin = rig.only("begin");
+    await pass(LEASE_MS / 3);
+    const renewal = rig.wire.published.find(({ subject }) => subject.endsWith(".renew"));
+    if (renewal === undefined) throw new Error("no renewal");
+    const replaced = { expected: "later", received: MADE };
+    rig.refuse(asked === "call" ? begin : renewal, "JOB_REPLACED", replaced);
+    await pass(0);
+    expect(rig.lost).toMatchObject([{ code: "JOB_REPLACED", message: "the host says so" }]);
+    if (asked === "call") expect(await failed).toBe("JOB_REPLACED");
+  });
+
+  test("ends the client whose session is over when it cannot join again, and the call that has noticed", async () => {
+    const rig = await Rig.joined(5);
+    const call = rig.session.request("begin", {}, deadline());
+    const failed = call.catch(({ code }: PserverError) => code);
+    rig.refuse(rig.only("begin"), "REJOIN", { received: 5 });
+    await pass(0);
+    rig.refuse(rig.only("join"), "JOB_REPLACED", { expected: "later", received: MADE });
+    await pass(0);
+    expect(await failed).toBe("JOB_REPLACED");
+    expect(rig.lost.map(({ code }) => code)).toEqual(["JOB_REPLACED"]);
+    await pass(2 * LEASE_MS);
+    expect(rig.requests("renew")).toEqual([]);
+  });
 });
 
 describe("a session", () => {

@@ -74,6 +74,7 @@ export class StepHost extends FakeWire {
     if (verb === "enter") this.#revision += 1;
     const joined = {
       session: this.#session,
+      made: "now",
       shards: this.closed.length,
       leaseMs: 600_000,
       journal: "file",

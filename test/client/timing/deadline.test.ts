@@ -1,8 +1,6 @@
 // Proves that a call ends once, for the first reason, and that everything that waits in it ends too.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Calls, Deadline } from "../../../src/client/calls/calls.ts";
-
-import { ByteWindow } from "../../../src/client/pull/block-reader.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 
 beforeEach(() => {
@@ -124,68 +122,5 @@ describe("Calls", () => {
     await vi.advanceTimersByTimeAsync(1_000);
     await Promise.all([short, long, closing]);
     expect(vi.getTimerCount()).toBe(0);
-  });
-});
-
-describe("ByteWindow", () => {
-  test("admits in order, keeps its bound, and lets something larger go alone", async () => {
-    const window = new ByteWindow(() => 10);
-    const deadline = Deadline.start("pull");
-    const admitted: number[] = [];
-    const sizes = [6, 4, 1, 25, 3];
-    const all = sizes.map((bytes, i) =>
-      window.acquire(bytes, deadline).then(() => admitted.push(i)),
-    );
-    await vi.advanceTimersByTimeAsync(0);
-    expect(admitted).toEqual([0, 1]);
-    window.release(6);
-    await vi.advanceTimersByTimeAsync(0);
-    expect(admitted).toEqual([0, 1, 2]);
-    window.release(4);
-    window.release(1);
-    await vi.advanceTimersByTimeAsync(0);
-    expect(admitted).toEqual([0, 1, 2, 3]);
-    window.release(25);
-    await Promise.all(all);
-    expect(window.bytes).toBe(3);
-    deadline.dispose();
-  });
-
-  test("a call that waits makes progress whenever another one has read something", async () => {
-    const window = new ByteWindow(() => 10);
-    const patient = Deadline.start("pull", {}, 1_000);
-    for (let i = 0; i < 3; i++) await window.acquire(3, patient);
-    const waiting = window.acquire(9, patient);
-    for (let i = 0; i < 3; i++) {
-      await vi.advanceTimersByTimeAsync(900);
-      window.release(3);
-    }
-    await waiting;
-    patient.dispose();
-  });
-
-  test("at its timeout a call that waits says what keeps its other requests from being answered", async () => {
-    const window = new ByteWindow(() => 10);
-    const deadline = Deadline.start("pull", { timeoutMs: 5 });
-    await window.acquire(8, deadline);
-    const waiting = expect(window.acquire(9, deadline)).rejects.toMatchObject({
-      code: "NO_MEMORY",
-      message: "pull: not finished within 5 ms; last: too large",
-    });
-    deadline.obstacle = () => new PserverError("NO_MEMORY", "too large");
-    await vi.advanceTimersByTimeAsync(5);
-    await waiting;
-  });
-
-  test("a call that ends while it waits takes nothing and blocks nobody", async () => {
-    const window = new ByteWindow(() => 10);
-    const [patient, hasty] = [Deadline.start("a"), Deadline.start("b", { timeoutMs: 5 })];
-    await window.acquire(8, patient);
-    const gone = expect(window.acquire(9, hasty)).rejects.toMatchObject({ code: "TIMEOUT" });
-    const next = window.acquire(2, patient);
-    await vi.advanceTimersByTimeAsync(5);
-    await Promise.all([gone, next]);
-    expect(window.bytes).toBe(10);
-    patient.dispose();
   });
 });

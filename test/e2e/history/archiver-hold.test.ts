@@ -5,7 +5,7 @@
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openStoredJob } from "../../../src/actors/job/open-job.ts";
-import { ArchiverRegistration } from "../../../src/history/archive/job-archiver.ts";
+import { ArchiverRegistration } from "../../../src/history/archive/archiver-registration.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { control, snapshotAll } from "../host/control.ts";
@@ -39,7 +39,7 @@ afterEach(async () => {
 async function register(graceMs: number): Promise<ArchiverRegistration> {
   const { bucket } = await openStoredJob(connection, archived.job.job);
   const registration = new ArchiverRegistration({
-    ...{ bucket, archive: "an-archive", graceMs },
+    ...{ bucket, archive: "an-archive", directory: "there", graceMs },
     archived: () => [{ record: NOTHING, snapshot: NOTHING }],
     completeMs: () => undefined,
     onFailure: (error) => {

@@ -81,7 +81,7 @@ async function withTraining(
     const live = await opened({ kind: "broker", connection, job: job.job });
     const training = await RandomTraining.begin(job);
     const archived = join(directory, "archive");
-    const archiver = await Archiver.open({ source: live, directory: archived });
+    const archiver = await Archiver.open({ source: live, directory: archived, run: 1 });
     const pulled = await observed(job, training, acts, () => archiver.copy(signal));
     await archiver.close();
     const archive = await opened({ kind: "archive", archive: archived });

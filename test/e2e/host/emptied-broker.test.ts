@@ -1,6 +1,6 @@
 // Proves what becomes of a job whose broker comes back with an empty store while hosts and trainers run: hosts end
-// with the reason, what they had does not get into the job that is made anew, and it can be initialized, by the
-// trainers that were there, too. A host that was away meanwhile does no harm when it is back.
+// with the reason, what they had does not get into the job that is made anew, and it can be initialized by trainers that
+// connect anew; those that were there are told. A host that was away meanwhile does no harm when it is back.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -74,7 +74,7 @@ test("a job with its leases in etcd, which outlast the broker's data, can be joi
 });
 
 describe.each(["file", "memory"] as const)("a job with its journals in %s", (journal) => {
-  test("is made anew by the next host, and the trainers that are there initialize it again", async () => {
+  test("is made anew by the next host; new trainers initialize it again, and those that were there are told", async () => {
     job = await TestJob.start({ shards: 2, workers: 1, journal, leaseMs: MORTAL_LEASE_MS });
     const host = await job.host();
     const client = await job.trainer("t");
@@ -86,11 +86,17 @@ describe.each(["file", "memory"] as const)("a job with its journals in %s", (jou
     const fresh = await job.trainer("fresh");
     expect((await fresh.status()).state).toBe("uninitialized");
     await initialize(fresh, 7);
-    expect((await fresh.pullFull("w")).data).toEqual(Float32Array.of(7));
+    // More records than the former trainer has seen.
+    for (let i = 0; i < 20; i++) await fresh.pushFull("w", Float32Array.of(1), 1, 1);
+    const message = expect.stringMatching(/connect it anew/);
+    const replaced = { code: "JOB_REPLACED", message };
+    await expect(client.pushFull("w", Float32Array.of(100), 1, 1)).rejects.toMatchObject(replaced);
+    await expect(client.pullFull("w")).rejects.toMatchObject(replaced);
+    expect((await fresh.pullFull("w")).data).toEqual(Float32Array.of(27));
     await next.stop();
     await job.host();
     expect(await states()).toEqual(["serving", "serving"]);
-    expect((await fresh.pullFull("w")).data).toEqual(Float32Array.of(7));
+    expect((await fresh.pullFull("w")).data).toEqual(Float32Array.of(27));
   });
 
   test("gets nothing from a host that was away while it was made anew", async () => {
@@ -145,12 +151,12 @@ test("a host says what can be done, and a job goes on from its archive and a sav
   expect((await forked.pullFull("w")).data).toEqual(Float32Array.of(10));
 
   await job.host();
-  // What it has seen of the former job holds for this one no more, and it is told.
+  // Its session was of the former job, and it is told.
   const refused = await client.pullFull("w", { timeoutMs: 5_000 }).then(
     () => undefined,
     (error: unknown) => ensureError(error).code,
   );
-  expect(refused).toBe("NOT_INITIALIZED");
+  expect(refused).toBe("JOB_REPLACED");
   const load = ["load", join(directory, "m.safetensors"), "--job", "j"];
   expect(await pserver(...load)).toMatchObject({ code: 0 });
   const again = await connect({ url: job.broker.url, job: "j", trainer: "t" });

@@ -82,7 +82,7 @@ export class Archive {
 
   /** The sequences of all messages of a shard's snapshots. */
   async snapshotMessages(shard: number): Promise<number[]> {
-    return await (await this.#store(shard)).list();
+    return [...(await (await this.#store(shard)).list()).keys()];
   }
 
   /** One message of the snapshot stream. */

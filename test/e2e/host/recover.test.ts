@@ -539,8 +539,8 @@ describe("the broker", () => {
   test("need not have storage for two journals: the abandoned one reserves no more than it holds", async () => {
     const MIB = 1024 ** 2;
     told = new Map();
-    // Two journals, the tape with a quarter of theirs, and 12 MiB for snapshots.
-    const room = { jetstreamConfig: `max_file_store: ${52 * MIB}` };
+    // Two journals, a quarter of theirs for the tape and for snapshots, 16 MiB for entries and leases, and 2 MiB.
+    const room = { jetstreamConfig: `max_file_store: ${66 * MIB}` };
     job = await TestJob.start({ shards: 2, journalBytesMax: 16 * MIB }, room);
     const host = await job.host();
     const client = await trainer("a");

@@ -35,6 +35,11 @@ afterEach(async () => {
   await rm(models, { recursive: true, force: true });
 });
 
+/** What lies in the model directory besides the records of who has saved what. */
+async function saved(): Promise<string[]> {
+  return (await readdir(models)).filter((name) => name !== ".pserver-saves");
+}
+
 /** A host that is saving as far as it may. */
 interface GatedHost {
   /** Settles when it waits for a block that it may not read yet. */
@@ -79,7 +84,7 @@ describe("a save", () => {
   test("tells how far it is, and then where it lies on which host", async () => {
     const { open } = await serve(1);
     const told: (readonly number[])[] = [];
-    const saved = await client.saveModel("runs/m.npz", {
+    const answer = await client.saveModel("runs/m.npz", {
       onProgress: (...progress) => {
         told.push(progress);
         // On a busy machine it may tell before it has read the block that it may read.
@@ -88,7 +93,7 @@ describe("a save", () => {
     });
     expect(told).toContainEqual([16, 32]);
     const { size } = await stat(join(models, "runs", "m.npz"));
-    expect(saved).toEqual({
+    expect(answer).toEqual({
       file: join(models, "runs", "m.npz"),
       bytes: size,
       format: "npz",
@@ -106,23 +111,23 @@ describe("a save", () => {
       code: how === "aborted" ? "ABORTED" : "TIMEOUT",
     });
     await waits;
-    expect(await readdir(models)).toEqual(["new"]);
+    expect(await saved()).toEqual(["new"]);
     aborting.abort();
     await refused;
     // The block that it waits for has not come: it is the stop that ends it.
-    await vi.waitFor(async () => expect(await readdir(models)).toEqual([]), WAIT);
+    await vi.waitFor(async () => expect(await saved()).toEqual([]), WAIT);
   });
 
   test("is stopped by Ctrl-C of the command", async () => {
     const { waits } = await serve(0);
     const running = startCommand(["save", "m.npz", "--url", job.broker.url, "--job", job.job]);
     await waits;
-    expect(await readdir(models)).toHaveLength(1);
+    expect(await saved()).toHaveLength(1);
     running.child.kill("SIGINT");
     const { code, stderr } = await running.finished;
     expect(stderr).toMatch(/^the host stops writing; .*\npserver: ABORTED: /);
     expect(code).toBe(130);
-    await vi.waitFor(async () => expect(await readdir(models)).toEqual([]), WAIT);
+    await vi.waitFor(async () => expect(await saved()).toEqual([]), WAIT);
   });
 
   test("is not stopped by another who knows its token", async () => {
@@ -185,4 +190,23 @@ test.each([
   await expect(client.saveModel("m.npz")).rejects.toMatchObject({ code: "IO", message: shown });
   const { error } = await host.line(({ type }) => type === "error");
   expect(error?.message).toBe(`the model directory ${models} ${rest}`);
+});
+
+test("a trainer may save as much as its quota says, also after the host has been started again", async () => {
+  const options = { modelDirectory: models, trainerSavesMax: 1 };
+  const first = await job.host(options);
+  client = await job.trainer("a");
+  await client.beginInit();
+  await client.initParam("v", VALUES);
+  await client.finishInit();
+  await client.saveModel("one.npz");
+  await first.stop();
+  await job.host(options);
+  await expect(client.saveModel("two.npz")).rejects.toMatchObject({
+    code: "QUOTA",
+    message: expect.stringMatching(/at most 1 saved models; .* 2\. .*--trainer-quota-saves/),
+  });
+  await client.saveModel("one.npz");
+  await (await job.trainer("b")).saveModel("two.npz");
+  expect((await saved()).sort()).toEqual(["one.npz", "two.npz"]);
 });

@@ -342,7 +342,7 @@ test("a running server is used, with the given credentials, and stays", async ()
   expect(stderr).toContain("saved ");
   expect(code).toBe(0);
   expect(stdout.split("\n").sort()).toEqual(["", `[0] ${token}`, `[1] ${token}`]);
-  expect(await readdir(join(directory.path, "models"))).toEqual(["m.npz"]);
+  expect(await readdir(join(directory.path, "models"))).toContain("m.npz");
   await directory.untilGone();
   host.child.kill("SIGTERM");
   expect(await host.finished).toMatchObject({ code: 0 });

@@ -6,13 +6,25 @@ import type { MemoryHistory } from "./memory-history.ts";
 
 const { signal } = new AbortController();
 
+let runs = 0;
+
+/** Opens an archiver, as a run after all before. */
+export async function openArchiver(
+  source: HistorySource,
+  directory: string,
+  options: Partial<ArchiverOptions> = {},
+): Promise<Archiver> {
+  runs += 1;
+  return await Archiver.open({ source, directory, run: runs, ...options });
+}
+
 /** Archives what a history holds now, and ends in order. */
 export async function archiveOnce(
   source: HistorySource,
   directory: string,
   options: Partial<ArchiverOptions> = {},
 ): Promise<Archiver> {
-  const archiver = await Archiver.open({ source, directory, ...options });
+  const archiver = await openArchiver(source, directory, options);
   await archiver.copy(signal);
   await archiver.close();
   return archiver;

@@ -15,11 +15,11 @@ import {
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
-import { Archiver, type ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
+import type { Archiver, ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
 import type { ShardHistory } from "../../../src/history/source.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { failureOf } from "../failure.ts";
-import { archivedShard, archiveOnce, joinedShard } from "./archive-once.ts";
+import { archivedShard, archiveOnce, joinedShard, openArchiver } from "./archive-once.ts";
 import { MemoryHistory, type MemoryShard, tapeOf } from "./memory-history.ts";
 
 const { signal } = new AbortController();
@@ -101,7 +101,7 @@ test("the tape is read from a time on, over several segments", async () => {
 });
 
 test("an archiver that follows a job looks at the tape now and then", async () => {
-  const archiver = await Archiver.open({ source: live, directory });
+  const archiver = await openArchiver(live, directory);
   await archiver.copy(signal);
   shard.writeTape(5);
   for (let round = 0; round < 10; round++) await archiver.copy(signal);
@@ -109,11 +109,22 @@ test("an archiver that follows a job looks at the tape now and then", async () =
   await archiver.close();
 });
 
+test("an archiver that begins while a later one writes counts on after what that has written", async () => {
+  shard.writeTape(5);
+  const later = await openArchiver(live, directory, { run: 1_000 });
+  await later.copy(signal);
+  shard.writeTape(5);
+  await archive({ run: 999 });
+  expect(await tapeOf(await archived())).toEqual(shard.tape);
+  expect((await checkArchive(directory, signal)).damage).toEqual([]);
+  await later.close();
+});
+
 test("an archiver that was killed loses and doubles nothing, wherever its file was cut", async () => {
   shard.writeTape(20);
   await archive();
   const whole = `${directory}-whole`;
-  const left = join(tapeFiles, "0-000000000001.open");
+  const left = join(tapeFiles, "0-000000000001.0.open");
   copyFileSync(onlySegment(), whole);
   for (let bytes = statSync(whole).size; bytes >= 0; bytes -= 61) {
     for (const name of readdirSync(tapeFiles)) rmSync(join(tapeFiles, name));

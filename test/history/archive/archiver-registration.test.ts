@@ -1,14 +1,15 @@
-// Proves that an archiver's registration is in the job's bucket from the start, follows what is archived,
-// comes back where hosts have removed it, takes over that of an archiver that died, and is gone at the end,
-// on a bucket in memory whose requests and answers can be lost.
+// Proves that an archiver's registration is in the job's bucket from the start, follows what is archived, is the newest
+// run's alone, also if an earlier one comes late, is known to be lost where hosts have removed it, and is gone at the
+// end, on a bucket in memory whose requests and answers can be lost.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
+  ARCHIVERS_MAX,
   type ArchivedShard,
   archiverKey,
   parseArchiverEntry,
   stoppedArchiverKey,
 } from "../../../src/actors/journal/archivers.ts";
-import { ArchiverRegistration } from "../../../src/history/archive/job-archiver.ts";
+import { ArchiverRegistration } from "../../../src/history/archive/archiver-registration.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
@@ -33,7 +34,7 @@ afterEach(() => {
 
 function registration(): ArchiverRegistration {
   return new ArchiverRegistration({
-    ...{ bucket, archive: "an-archive", graceMs: GRACE_MS },
+    ...{ bucket, archive: "an-archive", directory: "there", graceMs: GRACE_MS },
     archived: () => archived,
     completeMs: () => completeMs,
     onFailure: ({ code }) => failures.push(code),
@@ -81,13 +82,34 @@ test("is renewed although nothing has changed", async () => {
   await own.end();
 });
 
-test("comes back where hosts have removed it", async () => {
+test("is lost where hosts have removed it, and comes back with another run", async () => {
   const own = registration();
-  await own.start();
+  const run = await own.start();
   await bucket.remove(KEY, (await stored())?.revision ?? 0);
   await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
+  expect([own.isForgotten, own.lost.aborted, failures]).toEqual([true, true, ["TIMEOUT"]]);
+  expect(await stored()).toBeUndefined();
+  expect(await own.start()).toBeGreaterThan(run);
+  expect([own.isForgotten, own.lost.aborted]).toEqual([false, false]);
   expect(await stored()).toBeDefined();
   await own.end();
+});
+
+test("of a run that another one has taken over from is neither written nor removed by it any more", async () => {
+  const [late, next] = [registration(), registration()];
+  const run = await late.start();
+  expect(await next.start()).toBeGreaterThan(run);
+  next.stop();
+  const taken = await stored();
+  await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
+  expect([late.lost.reason.code, late.isForgotten]).toEqual(["STORE_IN_USE", false]);
+  // It ends by that, and need not be told.
+  expect(failures).toEqual([]);
+  for (const write of [late.renew(), late.fail(new PserverError("DISK_FULL", "no space"))]) {
+    await expect(write).rejects.toMatchObject({ code: "STORE_IN_USE" });
+  }
+  await late.end();
+  expect(await stored()).toEqual(taken);
 });
 
 test("takes over that of an archiver that died", async () => {
@@ -141,15 +163,27 @@ test("says when it was complete, and why the archiver has ended", async () => {
   expect(await stored()).toEqual(failed);
 });
 
-test("takes back that the archiver has stopped, when it begins and when it comes back", async () => {
+test("takes back that the archiver has stopped", async () => {
   const key = stoppedArchiverKey("an-archive");
   await bucket.create(key, {});
   const own = registration();
   await own.start();
   expect(await bucket.read(key)).toBeUndefined();
-  await bucket.create(key, {});
-  await bucket.remove(KEY, (await stored())?.revision ?? 0);
-  await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
-  expect(await bucket.read(key)).toBeUndefined();
   await own.end();
+});
+
+test("is refused where the job has as many archivers as it may, unless it is there already", async () => {
+  const own = registration();
+  await own.start();
+  for (let i = 1; i < ARCHIVERS_MAX; i++) await bucket.create(archiverKey(`${i}`), { n: 1 });
+  await registration().start();
+  await own.end();
+  await bucket.create(archiverKey("another"), { n: 1 });
+  if ((await stored()) !== undefined)
+    await bucket.remove(KEY, (await bucket.read(KEY))?.revision ?? 0);
+  await expect(registration().start()).rejects.toMatchObject({
+    code: "QUOTA",
+    message: expect.stringContaining(`at most ${ARCHIVERS_MAX} archivers`),
+  });
+  expect(await stored()).toBeUndefined();
 });

@@ -17,12 +17,12 @@ import { basename, join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
-import { Archiver, type ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
+import type { Archiver, ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
 import { temporaryNameBeside } from "../../../src/model-files/temporary-files.ts";
 import { ensureError, PserverError } from "../../../src/protocol/index.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { failureOf } from "../failure.ts";
-import { archivedShard, archiveOnce } from "./archive-once.ts";
+import { archivedShard, archiveOnce, openArchiver } from "./archive-once.ts";
 import { MemoryHistory, type MemoryShard, positionOf, recordsOf } from "./memory-history.ts";
 
 const { signal } = new AbortController();
@@ -174,6 +174,15 @@ describe("an archive", () => {
     expect(await positionOf(own, shard.timeOf(1) - 1)).toBeUndefined();
   });
 
+  test("tells the position at a time after all records while it is written", async () => {
+    shard.push(20);
+    const archiver = await openArchiver(live, directory);
+    await archiver.copy(signal);
+    const own = await archivedShard(directory);
+    expect(await positionOf(own, shard.timeOf(20) + 1)).toEqual({ generation: 1, seq: 20 });
+    await archiver.close();
+  });
+
   test("tells what was trimmed before it was copied", async () => {
     shard.push(30);
     shard.snapshot();
@@ -283,7 +292,7 @@ describe("an archive", () => {
   });
 
   test("tells how far it is behind", async () => {
-    const archiver = await Archiver.open({ source: live, directory });
+    const archiver = await openArchiver(live, directory);
     shard.push(100);
     const aborter = new AbortController();
     let batches = 0;
@@ -307,7 +316,7 @@ describe("an archiver that was killed", () => {
     await archive();
     const [segment = ""] = readdirSync(join(directory, "shard-0", "journal"));
     const complete = join(directory, "shard-0", "journal", segment);
-    const left = join(directory, "shard-0", "journal", "1-000000000001.open");
+    const left = join(directory, "shard-0", "journal", "1-000000000001.0.open");
     const { size } = statSync(complete);
     copyFileSync(complete, `${directory}-whole`);
     for (let bytes = size; bytes >= 0; bytes -= 61) {
@@ -340,7 +349,7 @@ describe("an archiver that was killed", () => {
     await archive();
     const journal = join(directory, "shard-0", "journal");
     const [segment = ""] = readdirSync(journal);
-    const left = join(journal, "1-000000000001.open");
+    const left = join(journal, "1-000000000001.0.open");
     renameSync(join(journal, segment), left);
     const bytes = readFileSync(left);
     bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] as number) ^ 1;
@@ -397,7 +406,7 @@ describe("a job that is removed and made again while it is archived", () => {
     shard = live.shard(0);
     shard.push(30);
     shard.snapshot();
-    archiver = await Archiver.open({ source: live, directory });
+    archiver = await openArchiver(live, directory);
     await archiver.copy(signal);
     shard.records.set(1, []);
     shard.manifests = [];

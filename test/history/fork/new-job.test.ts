@@ -46,7 +46,8 @@ async function begin(bucket: MemoryBucket, token: string, as: KvBucket = bucket)
   const value = withForkOrigin(settings, origin);
   if (stored === undefined) await bucket.create(SETTINGS_KEY, value);
   else await bucket.update(SETTINGS_KEY, value, stored.revision);
-  return new NewJob({ job: "new", settings, bucket: as, origin });
+  const space = { reserve: () => Promise.resolve() };
+  return new NewJob({ job: "new", settings, bucket: as, origin, space });
 }
 
 /**

@@ -2,6 +2,7 @@ import { forkOriginOf, hasRemovalFlag } from "../../../src/actors/job/job-settin
 import { JobRemoval } from "../../../src/actors/job/remove-job.ts";
 import { type ForkedJob, forkJob } from "../../../src/history/continue/fork-job.ts";
 import { type KnownSettings, knownSettings } from "../../../src/history/continue/new-job.ts";
+import type { ShardHistory } from "../../../src/history/source.ts";
 import type { Position } from "../../../src/protocol/index.ts";
 import type { Random } from "../random.ts";
 import { promise } from "../violation.ts";
@@ -19,6 +20,8 @@ export interface Variant {
   readonly removesOnAnyError?: boolean;
   /** How often the job is removed, instead of up to twice. */
   readonly removals?: number;
+  /** Changes how an archive and the broker are read. */
+  readonly reading?: (history: ShardHistory) => ShardHistory;
 }
 
 /** What has happened in a schedule. */
@@ -94,7 +97,7 @@ export class ForkStory {
     const world = this.#world;
     ({ job: this.#old, cuts: this.#cuts } = await prepare(world));
     this.#known = await knownSettings(world.processes.instant("known"), "old");
-    world.onMessage = (process, subject) => this.#watch(process, subject);
+    world.onMessage = (process, { subject }) => this.#watch(process, subject);
     const removals = this.#variant.removals ?? world.random.below(3);
     await world.storm([
       { weight: 8, left: 3, may: () => world.seemsStuck(this.#runs), run: () => this.#start() },

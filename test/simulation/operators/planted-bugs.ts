@@ -1,6 +1,7 @@
 import type { StreamInfo } from "@nats-io/jetstream";
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
 import { encodeEntry } from "../../../src/actors/journal/kv-bucket.ts";
+import type { ShardHistory } from "../../../src/history/source.ts";
 import { decodeMessage, encodeMessage, type Fields } from "../../../src/protocol/codec.ts";
 import type { Position } from "../../../src/protocol/index.ts";
 import type { Variant } from "./fork-story.ts";
@@ -8,7 +9,7 @@ import type { BrokerMessage } from "./simulated-broker.ts";
 import type { Tampering } from "./simulated-connection.ts";
 
 /** A story, by the command that it is about. */
-export type StoryName = "fork" | "recover" | "rewind";
+export type StoryName = "archive" | "fork" | "recover" | "rewind";
 
 /** A defect of a command, the story in which it shows, and what the oracle that is there for it says. */
 export interface PlantedBug {
@@ -38,6 +39,7 @@ function tampered(command: string, make: () => Tampering): Variant {
   return { tampering: (name) => (name === command ? make() : {}) };
 }
 
+const [encoder, decoder] = [new TextEncoder(), new TextDecoder()];
 const LAST_ID = "Nats-Expected-Last-Msg-Id";
 const LAST_SEQ = "Nats-Expected-Last-Subject-Sequence";
 
@@ -47,13 +49,13 @@ function lookingOnce(): Tampering {
   return {
     answered: ({ subject }, [first]) => {
       if (first === undefined || !/STREAM\.(LIST|INFO)/.test(subject)) return first ? [first] : [];
-      const body = JSON.parse(new TextDecoder().decode(first.data)) as Partial<StreamInfo> & {
+      const body = JSON.parse(decoder.decode(first.data)) as Partial<StreamInfo> & {
         streams?: StreamInfo[];
       };
       for (const { config, created } of body.streams ?? []) listed.set(config.name, created);
       const created = listed.get(body.config?.name ?? "");
       if (created === undefined) return [first];
-      return [{ ...first, data: new TextEncoder().encode(JSON.stringify({ ...body, created })) }];
+      return [{ ...first, data: encoder.encode(JSON.stringify({ ...body, created })) }];
     },
   };
 }
@@ -84,7 +86,7 @@ function readingEndsOnce(): Tampering {
       if (!/STREAM\.INFO\.PS_.*_\d+$/.test(subject) || first === undefined) return answers;
       const known = read.get(subject) ?? first;
       // A stream that was not there yet is looked for again.
-      if (!new TextDecoder().decode(first.data).includes("not found")) read.set(subject, known);
+      if (!decoder.decode(first.data).includes("not found")) read.set(subject, known);
       return [known];
     },
   };
@@ -93,16 +95,16 @@ function readingEndsOnce(): Tampering {
 /** The entry in the answer to a read of a bucket; undefined if it is another answer, or not of this key. */
 function entryIn(key: string, answer: BrokerMessage | undefined): Fields | undefined {
   if (answer === undefined) return undefined;
-  const body = JSON.parse(new TextDecoder().decode(answer.data)) as StoredAnswer;
+  const body = JSON.parse(decoder.decode(answer.data)) as StoredAnswer;
   if (body.message?.subject.endsWith(`.${key}`) !== true) return undefined;
   return JSON.parse(Buffer.from(body.message.data, "base64").toString()) as Fields;
 }
 
 /** Puts another message in the place of the one in the answer to a read of a stream. */
 function withStored(answer: BrokerMessage, data: Uint8Array): BrokerMessage {
-  const body = JSON.parse(new TextDecoder().decode(answer.data)) as StoredAnswer;
+  const body = JSON.parse(decoder.decode(answer.data)) as StoredAnswer;
   const message = { ...body.message, data: Buffer.from(data).toString("base64") };
-  return { ...answer, data: new TextEncoder().encode(JSON.stringify({ message })) };
+  return { ...answer, data: encoder.encode(JSON.stringify({ message })) };
 }
 
 /** Has a rewind take every later generation of a shard for one of its own. */
@@ -111,13 +113,13 @@ function takingGenerations(): Tampering {
   return {
     sent: (message) => {
       const isPlan = message.subject.endsWith(".rewind");
-      if (isPlan) ({ id } = JSON.parse(new TextDecoder().decode(message.data)) as { id: unknown });
+      if (isPlan) ({ id } = JSON.parse(decoder.decode(message.data)) as { id: unknown });
       return message;
     },
     answered: ({ subject }, answers) => {
       const [first] = answers;
       if (!/MSG\.GET\..*_SNAPSHOT$/.test(subject) || id === undefined) return answers;
-      const body = JSON.parse(new TextDecoder().decode(first?.data)) as StoredAnswer;
+      const body = JSON.parse(decoder.decode(first?.data)) as StoredAnswer;
       if (first === undefined || body.message?.subject.endsWith(".manifest") !== true)
         return answers;
       const { fields } = decodeMessage(Buffer.from(body.message.data, "base64"));
@@ -138,13 +140,94 @@ function executingAnother(): Tampering {
       const { crc: _crc, at, ...rest } = plan as Fields & { at: readonly Position[] };
       const earlier = at.map(({ generation, seq }) => ({ generation, seq: Math.max(seq - 2, 3) }));
       const text = encodeEntry("rewind", { ...rest, at: earlier });
-      return [withStored(first, new TextEncoder().encode(text))];
+      return [withStored(first, encoder.encode(text))];
     },
+  };
+}
+
+/** The subject of an archiver's registration. */
+const REGISTRATION = /^\$KV\.[^.]+\.(archiver\..*)$/;
+
+/** Has an archiver find in its registration what it has written itself last, whoever has written it since. */
+function findingItsOwn(): Tampering {
+  let own: Uint8Array | undefined;
+  return {
+    sent: (message) => {
+      if (REGISTRATION.test(message.subject)) own = message.data;
+      return message;
+    },
+    answered: ({ subject, data }, answers) => {
+      const [first] = answers;
+      const isRead = subject.includes("MSG.GET") && decoder.decode(data).includes(".archiver.");
+      if (!isRead || own === undefined || first === undefined) return answers;
+      return decoder.decode(first.data).includes("error") ? answers : [withStored(first, own)];
+    },
+  };
+}
+
+/** Has an archiver say that it has the snapshots up to the last record that it has. */
+function tellingSnapshots(): Tampering {
+  return {
+    sent: (message) => {
+      const [, key] = REGISTRATION.exec(message.subject) ?? [];
+      if (key === undefined) return message;
+      const { crc: _crc, ...entry } = JSON.parse(decoder.decode(message.data)) as Fields;
+      const shards = (entry["shards"] as number[][]).map(([generation, seq]) => [
+        ...[generation, seq],
+        ...[generation, seq],
+      ]);
+      return { ...message, data: encoder.encode(encodeEntry(key, { ...entry, shards })) };
+    },
+  };
+}
+
+/** Reads a history as if the records around a gap followed each other. */
+function withoutGaps(history: ShardHistory): ShardHistory {
+  return {
+    shard: history.shard,
+    spans: async () => {
+      const spans = await history.spans();
+      return spans.map((span) => {
+        const own = spans.filter(({ generation }) => generation === span.generation);
+        return { ...span, lastSeq: own.at(-1)?.lastSeq ?? span.lastSeq };
+      });
+    },
+    snapshots: () => history.snapshots(),
+    piece: (ref) => history.piece(ref),
+    read: (after, toSeq, signal) => history.read(after, toSeq, signal),
+    lastUpTo: (span, timeMs) => history.lastUpTo(span, timeMs),
   };
 }
 
 /** Defects that the oracles must find, by what is wrong. */
 export const PLANTED_BUGS: Readonly<Record<string, PlantedBug>> = {
+  "an archiver that renews its registration whoever has taken it over": {
+    story: "archive",
+    variant: tampered("archive", () => unconditionally(REGISTRATION, LAST_SEQ)),
+    found: /trims shard|hosts were told/,
+  },
+  "an archiver that takes the registration of another run for its own": {
+    story: "archive",
+    variant: tampered("archive", findingItsOwn),
+    found: /trims shard|hosts were told/,
+  },
+  "an archiver that does not note which records it lacks": {
+    story: "archive",
+    variant: tampered("archive", () => ({
+      isDropped: ({ name, path }) => name === "rename" && path.endsWith(".gap"),
+    })),
+    found: /segment was lost|is refused with JOURNAL_DAMAGED/,
+  },
+  "an archiver that says that it has snapshots which it has not copied": {
+    story: "archive",
+    variant: tampered("archive", tellingSnapshots),
+    found: /snapshot .* though hosts were told/,
+  },
+  "a reader that goes on behind a gap from a snapshot in it": {
+    story: "archive",
+    variant: { reading: withoutGaps },
+    found: /is kept, and not replayed|is replayed wrongly/,
+  },
   "a fork that writes its entries whatever others have written": {
     story: "fork",
     variant: tampered("fork", () => unconditionally(/^\$KV/, LAST_ID)),

@@ -8,6 +8,7 @@ import { Random } from "../random.ts";
 import { promise } from "../violation.ts";
 import type { BrokerMessage, ClientMessage } from "./simulated-broker.ts";
 import { type Fate, SimulatedConnection, type Tampering } from "./simulated-connection.ts";
+import { ProcessFiles } from "./simulated-files.ts";
 
 /** The real one: a turn of the event loop, in which all promises that can be settled are. */
 const { setImmediate: soon } = globalThis;
@@ -27,10 +28,11 @@ const SLEEP_STEPS = 400;
 /** Share of the sleeps that last until nobody else has anything to do. */
 const LONG_SLEEPS = 0.4;
 
-/** A process: its connection, and what it is doing. */
+/** A process: its connection, its files, and what it is doing. */
 export class Process {
   readonly name: string;
   readonly link: SimulatedConnection;
+  readonly files: ProcessFiles;
   isBusy = false;
   /** The step before which it does nothing. */
   sleepsUntil = 0;
@@ -38,9 +40,15 @@ export class Process {
   result: unknown;
   error: PserverError | undefined;
 
-  constructor(name: string, link: SimulatedConnection) {
+  constructor(name: string, link: SimulatedConnection, files: ProcessFiles) {
     this.name = name;
     this.link = link;
+    this.files = files;
+  }
+
+  /** Whether it waits for the broker, or for a file. */
+  get isWaiting(): boolean {
+    return this.link.waiting > 0 || this.files.waiting > 0;
   }
 
   get connection(): NatsConnection {
@@ -53,7 +61,7 @@ export class Process {
     const ended = (): void => {
       this.isBusy = false;
     };
-    work().then(
+    this.files.run(work).then(
       (result) => {
         this.result = result;
         ended();
@@ -70,8 +78,9 @@ export class Process {
 export type TakeFrom = (process: string, message: ClientMessage) => BrokerMessage[];
 
 /**
- * Runs processes one broker message at a time, as a seed decides: which process goes on, which sleeps, which message
- * is lost, comes late or is not answered, and which process crashes before or after its message has had its effect.
+ * Runs processes one broker message or one operation on a file at a time, as a seed decides: which process goes on, which
+ * sleeps, which message is lost, comes late or is not answered, and which process crashes before or after its message
+ * has had its effect, or within its operation.
  */
 export class Processes {
   readonly random: Random;
@@ -88,7 +97,7 @@ export class Processes {
     this.#take = take;
   }
 
-  /** Number of messages that were performed. */
+  /** Number of messages and operations on files that were performed. */
   get step(): number {
     return this.#step;
   }
@@ -104,7 +113,7 @@ export class Processes {
       this.#sent += 1;
     };
     const link = new SimulatedConnection(name, (sent) => this.#take(name, sent), onSent, tampering);
-    const process = new Process(name, link);
+    const process = new Process(name, link, new ProcessFiles(onSent, tampering.isDropped));
     if (this.isStormy && this.random.chance(0.1)) this.#sleep(process);
     this.#all.push(process);
     return process;
@@ -125,11 +134,12 @@ export class Processes {
     await this.#settle();
     promise(this.#step < STEPS_MAX, () => `${this.#busy().join(", ")} never ends`);
     if (this.#late.length > 0 && this.random.chance(0.1)) this.#late.shift()?.();
-    const able = this.#all.filter(({ link }) => link.waiting > 0);
+    const able = this.#all.filter(({ isWaiting }) => isWaiting);
     const awake = able.filter(({ sleepsUntil }) => sleepsUntil <= this.#step);
     const next = this.random.pick(awake) ?? this.random.pick(able);
     if (next === undefined) return this.#passTime();
-    if (this.isStormy && next.link.isDeciding && this.random.chance(HESITATES)) {
+    const isDeciding = next.link.isDeciding || next.files.isDeciding;
+    if (this.isStormy && isDeciding && this.random.chance(HESITATES)) {
       this.#sleep(next);
       return true;
     }
@@ -142,6 +152,7 @@ export class Processes {
   /** Ends a process where it is. */
   crash(process: Process): void {
     process.link.crash();
+    process.files.crash(this.random);
     process.isBusy = false;
     this.#all = this.#all.filter((each) => each !== process);
   }
@@ -156,16 +167,19 @@ export class Processes {
   }
 
   #perform(process: Process): void {
-    const { link } = process;
+    const { link, files } = process;
+    const { random } = this;
+    const isFile = files.waiting > 0 && (link.waiting === 0 || random.chance(0.5));
     if (!this.isStormy) {
-      link.perform("done");
+      if (isFile) files.perform();
+      else link.perform("done");
       return;
     }
-    const { random } = this;
     if (random.chance(CRASHES)) {
-      if (random.chance(0.5)) link.perform("answer lost");
+      if (!isFile && random.chance(0.5)) link.perform("answer lost");
       this.crash(process);
-    } else if (random.chance(LATE)) this.#late.push(link.delay());
+    } else if (isFile) files.perform();
+    else if (random.chance(LATE)) this.#late.push(link.delay());
     else link.perform(random.pickWeighted<Fate>(FATES) ?? "done");
     if (random.chance(SLEEPS)) this.#sleep(process);
   }

@@ -1,4 +1,4 @@
-import { type RewoundJob, rewindJob } from "../../../src/history/continue/rewind-job.ts";
+import type { RewoundJob } from "../../../src/history/continue/rewind-job.ts";
 import type { Position } from "../../../src/protocol/index.ts";
 import type { Random } from "../random.ts";
 import { promise } from "../violation.ts";
@@ -70,28 +70,17 @@ export class RewindStory {
   #rewind(): void {
     const { random } = this.#world;
     const process = this.#command("rewind");
-    const completes = this.#hasPlan && random.chance(0.7);
+    const completes = this.#job.hasPlan && random.chance(0.7);
     const at = completes ? undefined : (random.pick(this.#cuts) as Position[]);
     process.do(() => this.#rewindTo(process, at));
   }
 
-  async #rewindTo(
-    { connection, name: host }: Process,
-    at: readonly Position[] | undefined,
-  ): Promise<RewoundJob> {
-    return await rewindJob({
-      ...{ connection, host, job: "old", at, signal: new AbortController().signal },
-      rebuild: async (shard, position) => {
-        // Rebuilding takes its time, too.
-        await connection.request("$JS.API.INFO");
-        return await this.#job.stateAt(shard, position);
-      },
-      onStage: (stage) => {
-        if (stage !== "complete") return;
-        this.#checkCompleted().catch((error: unknown) => {
-          this.#broken ??= error;
-        });
-      },
+  async #rewindTo(process: Process, at: readonly Position[] | undefined): Promise<RewoundJob> {
+    return await this.#job.rewind(process, at, (stage) => {
+      if (stage !== "complete") return;
+      this.#checkCompleted().catch((error: unknown) => {
+        this.#broken ??= error;
+      });
     });
   }
 
@@ -121,18 +110,10 @@ export class RewindStory {
     return this.#world.broker.stream(`KV_${this.#job.subjects.bucket()}`);
   }
 
-  get #planSubject(): string {
-    return `$KV.${this.#job.subjects.bucket()}.rewind`;
-  }
-
-  get #hasPlan(): boolean {
-    return this.#bucket.lastOf(this.#planSubject) !== undefined;
-  }
-
   /** The plan that was noted last. */
   get #lastPlan(): NotedPlan | undefined {
     const all = [...this.#bucket.ever.values()];
-    const last = all.findLast(({ subject }) => subject === this.#planSubject);
+    const last = all.findLast(({ subject }) => subject === this.#job.planSubject);
     return last && (JSON.parse(new TextDecoder().decode(last.data)) as NotedPlan);
   }
 
@@ -142,7 +123,7 @@ export class RewindStory {
     for (let tries = 0; tries < 2; tries++) {
       const { name } = this.#job;
       await world.quietly("recover", (process) => recoverStopped(process, name, DAMAGED));
-      if (!this.#hasPlan) continue;
+      if (!this.#job.hasPlan) continue;
       await world.quietly("rewind", (process) => this.#rewindTo(process, undefined));
     }
   }
@@ -150,7 +131,7 @@ export class RewindStory {
   /** Once a rewind is said to be complete, all shards have gone back to its cut. */
   async #checkCompleted(): Promise<void> {
     const plan = this.#lastPlan;
-    if (this.#hasPlan || plan === undefined) return;
+    if (this.#job.hasPlan || plan === undefined) return;
     for (let shard = 0; shard < SHARDS; shard++) {
       const state = await this.#job.stateAt(shard, this.#job.newest(shard).manifest);
       this.#checkCut(plan, shard, changedElements(state, shard));
@@ -178,7 +159,7 @@ export class RewindStory {
   async #check(): Promise<void> {
     const found = await this.#world.serve(this.#job);
     const plan = this.#lastPlan;
-    const completedAt = this.#world.broker.removals.get(this.#planSubject) ?? 0;
+    const completedAt = this.#world.broker.removals.get(this.#job.planSubject) ?? 0;
     for (const [shard, elements] of found.entries()) {
       if (plan !== undefined) this.#checkCut(plan, shard, elements);
       const { fallbacks } = this.#job.newest(shard).manifest;

@@ -164,10 +164,14 @@ export class SimulatedBroker {
     return stream;
   }
 
-  /** The stream of this name, or the one that was removed last. */
+  /** The stream of this name, or the one that was removed last; undefined if there was never one. */
+  findEver(name: string): SimulatedStream | undefined {
+    return this.streams.get(name) ?? this.removed.findLast(({ config }) => config.name === name);
+  }
+
+  /** As {@link findEver} for one that there was. */
   everOf(name: string): SimulatedStream {
-    const stream =
-      this.streams.get(name) ?? this.removed.findLast(({ config }) => config.name === name);
+    const stream = this.findEver(name);
     if (stream === undefined) throw new Error(`there was never a stream ${name}`);
     return stream;
   }
@@ -360,8 +364,12 @@ export class SimulatedBroker {
       consumer.delivered += 1;
       const place = `${seq}.${consumer.delivered}.${timeMs * 1e6}.${pending.length - i - 1}`;
       const reply = `$JS.ACK.${consumer.stream.config.name}.${name}.1.${place}`;
-      const bytes = consumer.config.headers_only === true ? NOTHING : stored;
-      return { subject: to, data: bytes, headers: headers(), reply };
+      if (consumer.config.headers_only !== true) {
+        return { subject: to, data: stored, headers: headers(), reply };
+      }
+      const told = headers();
+      told.set("Nats-Msg-Size", `${stored.length}`);
+      return { subject: to, data: NOTHING, headers: told, reply };
     });
   }
 }

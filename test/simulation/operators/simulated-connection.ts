@@ -6,6 +6,7 @@ import {
   TimeoutError,
 } from "@nats-io/transport-node";
 import { type BrokerMessage, type ClientMessage, matches } from "./simulated-broker.ts";
+import type { IsDropped } from "./simulated-files.ts";
 
 /** What becomes of a message: it has its effect and is answered, or a part of that. */
 export type Fate = "done" | "request lost" | "answer lost";
@@ -22,10 +23,12 @@ const DECIDING = /^\$KV\.|\.manifest$|^\$JS\.API\.STREAM\.DELETE\./;
 
 type Callback = (error: Error | null, message: Msg) => void;
 
-/** Changes what a run sends, or the answers to it: bugs are planted so. */
+/** Changes what a run sends, the answers to it, or what it does with files: bugs are planted so. */
 export interface Tampering {
   sent?(message: ClientMessage): ClientMessage;
   answered?(message: ClientMessage, answers: BrokerMessage[]): BrokerMessage[];
+  /** Has operations on files have no effect. */
+  readonly isDropped?: IsDropped;
 }
 
 /**

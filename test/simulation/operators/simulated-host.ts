@@ -3,6 +3,7 @@ import type { Shard } from "../../../src/actors/fold/shard.ts";
 import { hostKey } from "../../../src/actors/host/shard-claims.ts";
 import { journalSettings, type WantedSettings } from "../../../src/actors/job/job-settings.ts";
 import { type OpenedJob, openJob } from "../../../src/actors/job/open-job.ts";
+import { ArchiverWatch } from "../../../src/actors/journal/archivers.ts";
 import { Journal } from "../../../src/actors/journal/journal.ts";
 import { ObservedEnd } from "../../../src/actors/journal/journal-check.ts";
 import { SnapshotStore } from "../../../src/actors/journal/snapshot-store.ts";
@@ -21,7 +22,7 @@ import type { SimulatedBroker } from "./simulated-broker.ts";
 import type { SimulatedJob } from "./simulated-job.ts";
 
 /** Bytes of a journal, each record one, that are kept before the newest snapshots. */
-const RETAIN_RECORDS = 4;
+export const RETAIN_RECORDS = 4;
 
 /** Lease time of all jobs. */
 export const LEASE_MS = 1_000;
@@ -40,6 +41,8 @@ export class SimulatedHost {
   readonly job: SimulatedJob;
   readonly #broker: SimulatedBroker;
   #opened: OpenedJob | undefined;
+  /** What it has seen of archivers. */
+  #archivers: ArchiverWatch | undefined;
   readonly #served: Map<number, Served> = new Map();
   /** Why a shard cannot be served. */
   readonly stopped: Map<number, PserverError> = new Map();
@@ -63,6 +66,9 @@ export class SimulatedHost {
     const opened = await openJob({ connection, manager, subjects, wanted });
     await opened.leases.claim(hostKey(this.process.name), { owner: this.process.name });
     this.#opened = opened;
+    const { bucket } = opened;
+    const nowMs = (): number => performance.now();
+    this.#archivers = new ArchiverWatch({ bucket, nowMs, onStopped: () => undefined });
   }
 
   /** Takes a shard over; notes why, if it cannot be served. */
@@ -139,7 +145,7 @@ export class SimulatedHost {
   async #recover(shard: number): Promise<Served> {
     const { connection, name: host } = this.process;
     const { subjects } = this.job;
-    const { manager, bucket, settings } = this.#joined();
+    const { manager, bucket, settings, archivers } = this.#joined();
     const owner = randomUUID();
     const client = openJetStream(connection);
     const publisher = StreamPublisher.open(connection, subjects.hostInbox(host));
@@ -152,10 +158,11 @@ export class SimulatedHost {
     const settingsOfSnapshots = {
       snapshotBytes: 1e9,
       retainBytes: RETAIN_RECORDS,
+      olderBytesMax: 1e9,
       partBytesMax: 1e6,
     };
     const worker = {
-      ...{ subjects, archivers: { copied: () => Promise.resolve([]) } },
+      ...{ subjects, archivers },
       ...{ snapshotBudget: new SnapshotBudget(new BufferPool()), settings: settingsOfSnapshots },
     };
     const kept = await store.manifests();
@@ -186,9 +193,11 @@ export class SimulatedHost {
     return { shard: recovered.shard, snapshots, watermarks, generation };
   }
 
-  #joined(): OpenedJob {
-    if (this.#opened === undefined) throw new Error("the host has not joined");
-    return this.#opened;
+  #joined(): OpenedJob & { archivers: ArchiverWatch } {
+    const archivers = this.#archivers;
+    if (this.#opened === undefined || archivers === undefined)
+      throw new Error("the host has not joined");
+    return { ...this.#opened, archivers };
   }
 }
 

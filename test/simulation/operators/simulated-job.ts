@@ -5,12 +5,18 @@ import { decodeManifest, type StoredManifest } from "../../../src/actors/journal
 import { loadSnapshot } from "../../../src/actors/journal/snapshot-store.ts";
 import { jobEntry, type ShardPosition } from "../../../src/actors/lifecycle/machine.ts";
 import { type Parameter, parameterEntry } from "../../../src/actors/lifecycle/parameter.ts";
+import {
+  type RewindOptions,
+  type RewoundJob,
+  rewindJob,
+} from "../../../src/history/continue/rewind-job.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { JobSubjects, type Position } from "../../../src/protocol/index.ts";
 import { encodeHostRecord } from "../../../src/protocol/messages/host-records.ts";
 import { draftRecord, type TrainerRecord } from "../../../src/protocol/messages/records.ts";
 import { promise } from "../violation.ts";
+import type { Process } from "./processes.ts";
 import { matches, type SimulatedBroker } from "./simulated-broker.ts";
 
 export const SHARDS = 2;
@@ -139,6 +145,33 @@ export class SimulatedJob {
       state.apply({ seq: record.seq, subject: record.subject, payload: record.data });
     }
     return state;
+  }
+
+  /** The subject under which the job's bucket notes the plan of a rewind. */
+  get planSubject(): string {
+    return `$KV.${this.subjects.bucket()}.rewind`;
+  }
+
+  /** Whether a rewind is not complete. */
+  get hasPlan(): boolean {
+    const bucket = this.#broker.stream(`KV_${this.subjects.bucket()}`);
+    return bucket.lastOf(this.planSubject) !== undefined;
+  }
+
+  /** Does what `pserver rewind` does: goes back to a cut, or completes the rewind that is noted. */
+  async rewind(
+    { connection, name: host }: Pick<Process, "connection" | "name">,
+    at?: readonly Position[],
+    onStage: NonNullable<RewindOptions["onStage"]> = () => undefined,
+  ): Promise<RewoundJob> {
+    return await rewindJob({
+      ...{ connection, host, job: this.name, at, onStage, signal: new AbortController().signal },
+      rebuild: async (shard, position) => {
+        // Rebuilding takes its time, too.
+        await connection.request("$JS.API.INFO");
+        return await this.stateAt(shard, position);
+      },
+    });
   }
 
   /** Dependencies for entries of the job's bucket. */

@@ -34,7 +34,13 @@ export class World {
   readonly processes: Processes;
   readonly hosts: SimulatedHost[] = [];
   /** Called before a message of a process is performed. */
-  onMessage: (process: string, subject: string) => void = () => undefined;
+  onMessage: (process: string, message: ClientMessage) => void = () => undefined;
+  /** Called after the broker has performed a message of a process. */
+  onPerformed: (
+    process: string,
+    message: ClientMessage,
+    answers: readonly BrokerMessage[],
+  ) => void = () => undefined;
   #names = 0;
 
   constructor(random: Random) {
@@ -199,9 +205,13 @@ export class World {
   }
 
   #take(process: string, message: ClientMessage): BrokerMessage[] {
-    this.onMessage(process, message.subject);
+    this.onMessage(process, message);
     const [prefix, job, owner, shard] = message.subject.split(".");
-    if (prefix !== "ps" || owner !== "owner") return this.broker.take(message);
+    if (prefix !== "ps" || owner !== "owner") {
+      const taken = this.broker.take(message);
+      this.onPerformed(process, message, taken);
+      return taken;
+    }
     const { generation = 0 } = decodeMessage(message.data).fields;
     const answers = this.hosts
       .filter((host) => host.job.name === job && !host.process.link.isDead)

@@ -223,7 +223,9 @@ export class TapeWriter implements FoldObserver {
     this.#thinned += 1;
     if (this.#thinned === 1) {
       const who = `trainer ${quoteName(trainer)}`;
-      const text = `shard ${shard}: ${who} has used up its share of the tape; from record ${seq} on its lines are left out`;
+      const text =
+        `shard ${shard}: ${who} has used up its share of the tape; from record ${seq} on its lines are left out. ` +
+        "The first host of a job sets the tape's size with --tape-limit";
       onIncomplete(new PserverError("QUOTA", text, { shard, seq, trainer }));
     }
     if (left.isTold) this.#write([leftOutLine(folded, place, left)]);

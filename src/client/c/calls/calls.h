@@ -245,11 +245,16 @@ const char *ps_state_name(pserver_state state);
 /** Reads the state of the job, or of a parameter. BAD_MESSAGE. */
 pserver_status ps_read_state(const struct ps_value *fields, pserver_state *state);
 
+/** Size of a buffer for the time at which a job was made, with the final zero. */
+#define PS_MADE_SIZE 40
+
 /** Dependencies of lifecycle requests. */
 struct ps_lifecycle {
   const struct ps_identity *identity;
   struct ps_requests *requests;
   struct ps_session_core *core;
+  /** When the job was made that was joined, by which hosts tell it from another one of its name; "" before. */
+  char made[PS_MADE_SIZE];
 };
 
 /** Writes the entries of a request after `session`. */
@@ -332,6 +337,8 @@ struct ps_session_deps {
   void (*ended)(void *owner);
   /** Tells that a session has begun, the first or a later one. */
   void (*began)(void *owner, uint64_t session, const struct ps_job_terms *terms, int64_t now_ms);
+  /** Tells that a host of the job that was joined has given or renewed the lease. */
+  void (*held)(void *owner);
   /** Tells that the client can do nothing more. */
   void (*lost)(void *owner, pserver_status code, const char *text);
 };
@@ -343,6 +350,7 @@ struct ps_join {
   struct ps_session *session;
   int64_t begun_ms;
   char token[40];
+  char made[PS_MADE_SIZE];
   uint64_t number;
   int64_t lease_ms;
   struct ps_job_terms terms;
@@ -384,6 +392,12 @@ pserver_status ps_leave_job(struct ps_call *call, struct ps_session *session);
 
 /** Notes that hosts have given or renewed the lease by a request that was made at this time. On the I/O thread. */
 void ps_session_note_held(struct ps_session *session, int64_t asked_ms);
+
+/**
+ * Renews the lease now, unless that is under way: the broker may hold another job by now. Nothing before the first join,
+ * which will tell. On the I/O thread.
+ */
+void ps_session_confirm(struct ps_session *session);
 
 /** Whether the lease may have run out: for its whole time no host has confirmed that it was renewed. On the I/O thread. */
 bool ps_session_may_be_out(const struct ps_session *session);

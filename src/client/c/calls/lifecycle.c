@@ -10,6 +10,8 @@ static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) 
   if (request->has_session) {
     ps_draft_whole(draft, "session", request->lifecycle->core->session);
   }
+  const char *made = request->lifecycle->made;
+  if (made[0] != '\0') ps_draft_text(draft, "made", made);
   if (request->write != NULL) request->write(request->context, draft);
   return ps_draft_end(draft);
 }

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Joins, rejoins and renews as the session core decides. */
 
@@ -38,6 +39,7 @@ static pserver_status read_join(void *context, const struct ps_message *message)
   uint64_t payload;
   const struct ps_value *fields = &message->fields;
   bool is_valid = ps_map_whole(fields, "session", &join->number) && join->number > 0 &&
+                  ps_map_copy_text(fields, "made", join->made, sizeof join->made) &&
                   ps_map_whole(fields, "shards", &shards) && shards > 0 && shards <= PS_SHARDS_MAX &&
                   ps_map_whole(fields, "leaseMs", &lease_ms) && lease_ms > 0 &&
                   ps_map_whole(fields, "maxPayloadBytes", &payload);
@@ -53,8 +55,10 @@ static pserver_status read_join(void *context, const struct ps_message *message)
 static void take_join(struct ps_join *join) {
   struct ps_session *session = join->session;
   session->terms = join->terms;
+  memcpy(session->lifecycle.made, join->made, sizeof session->lifecycle.made);
   ps_session_note_held(session, join->begun_ms);
   ps_session_core_joined(&session->core, join->number, join->lease_ms, ps_now_ms());
+  session->deps.held(session->deps.owner);
 }
 
 static void take_join_on_io_thread(struct ps_client *client, void *context) {
@@ -116,9 +120,13 @@ static void rejoined(struct ps_lifecycle_request *request, pserver_status status
 static void renewed(struct ps_lifecycle_request *request, pserver_status status) {
   struct ps_session *session = request->owner;
   struct ps_failure *failure = note_over(session, &session->renewing, status);
-  if (failure == NULL) ps_session_note_held(session, session->renewing.begun_ms);
-  if (failure == NULL) ps_session_core_renewed(&session->core, ps_now_ms());
-  else ps_session_core_renew_failed(&session->core, failure, ps_now_ms());
+  if (failure == NULL) {
+    ps_session_note_held(session, session->renewing.begun_ms);
+    ps_session_core_renewed(&session->core, ps_now_ms());
+    session->deps.held(session->deps.owner);
+  } else {
+    ps_session_core_renew_failed(&session->core, failure, ps_now_ms());
+  }
   ps_failure_drop(failure);
 }
 
@@ -153,7 +161,7 @@ static void lose_client(void *owner, struct ps_failure *failure) {
            "trainer \"%s\": a newer session has joined under this id, so this client can do nothing "
            "more; give every process an id of its own",
            session->deps.identity->trainer);
-  bool is_superseded = ps_reaction_to(failure->code) == PS_REACTION_END;
+  bool is_superseded = failure->code == PSERVER_ERR_SUPERSEDED;
   session->deps.lost(session->deps.owner, failure->code, is_superseded ? text : failure->text);
 }
 
@@ -195,6 +203,10 @@ void ps_session_init(struct ps_session *session, const struct ps_session_deps *d
 
 void ps_session_note_held(struct ps_session *session, int64_t asked_ms) {
   if (asked_ms > session->held_at_ms) session->held_at_ms = asked_ms;
+}
+
+void ps_session_confirm(struct ps_session *session) {
+  if (session->lifecycle.made[0] != '\0') ps_session_core_renewal_due(&session->core);
 }
 
 bool ps_session_may_be_out(const struct ps_session *session) {

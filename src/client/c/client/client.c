@@ -193,13 +193,15 @@ static void on_received(void *owner, natsMsg *message) {
 
 static void on_disconnected(void *owner) {
   struct ps_client *client = owner;
+  client->awaits_host = false;
   ps_outbox_disconnected(client->sender.outbox);
 }
 
 static void on_reconnected(void *owner) {
   struct ps_client *client = owner;
   ps_requests_reconnected(&client->requests);
-  ps_outbox_reconnected(client->sender.outbox, ps_now_ms());
+  client->awaits_host = true;
+  ps_session_confirm(&client->session);
 }
 
 static void on_denied(void *owner, const char *subject) {
@@ -284,6 +286,14 @@ static void on_session_began(void *owner, uint64_t session, const struct ps_job_
   ps_sender_start(&client->sender, session, waits_for_steps, now_ms);
 }
 
+/** Sends on after the connection for records was lost. */
+static void on_session_held(void *owner) {
+  struct ps_client *client = owner;
+  if (!client->awaits_host) return;
+  client->awaits_host = false;
+  ps_outbox_reconnected(client->sender.outbox, ps_now_ms());
+}
+
 static void on_session_over(void *owner, struct ps_failure *failure) {
   struct ps_client *client = owner;
   ps_session_core_ended(&client->session.core, failure);
@@ -347,6 +357,7 @@ static pserver_status compose(struct ps_client *client, size_t in_flight_bytes) 
                                                               .owner = client,
                                                               .ended = on_session_ended,
                                                               .began = on_session_began,
+                                                              .held = on_session_held,
                                                               .lost = on_lost});
   ps_steps_init(&client->steps, &(struct ps_steps_deps){.session = &client->session,
                                                         .positions = &client->positions,

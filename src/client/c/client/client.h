@@ -55,6 +55,11 @@ struct ps_client {
    * loss. */
   struct ps_position replaced_seen[PS_SHARDS_MAX];
   struct ps_session session;
+  /**
+   * Whether the connection for records is back, but no host has said since that the broker holds the same job: a record
+   * must not get into another one.
+   */
+  bool awaits_host;
   struct ps_update_sender sender;
   struct ps_steps steps;
   /** Epoch of the initialization that this trainer is selected for; 0 if it is not. */

@@ -20,7 +20,8 @@
 /** The obstacle of updates while there is no connection. */
 static struct ps_failure disconnected = {
     .code = PSERVER_ERR_NO_BROKER,
-    .text = "the connection to the broker is lost; the client goes on trying to reconnect",
+    .text = "the connection to the broker is lost, or no host has answered since it is back; the client goes on "
+            "trying to reconnect",
     .details = "",
 };
 

@@ -72,7 +72,7 @@ void ps_session_core_rejoin_failed(struct ps_session_core *core, struct ps_failu
     core->commands->rejoin(core->commands->owner, REJOIN_MS);
     return;
   }
-  bool is_lost = core->is_rejoin_needed;
+  bool is_lost = core->is_rejoin_needed || ps_reaction_to(failure->code) == PS_REACTION_END;
   core->is_rejoining = false;
   core->is_rejoin_needed = false;
   ps_failure_set(&core->superseded, NULL);

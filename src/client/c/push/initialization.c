@@ -117,9 +117,24 @@ static void write_finish(void *context, struct ps_draft *draft) {
   }
 }
 
+struct abort_request {
+  uint64_t epoch;
+  /** The parameter's name; NULL: the job. */
+  const char *name;
+};
+
 static void write_abort(void *context, struct ps_draft *draft) {
-  const uint64_t *epoch = context;
-  ps_draft_whole(draft, "epoch", *epoch);
+  const struct abort_request *request = context;
+  ps_draft_whole(draft, "epoch", request->epoch);
+  if (request->name == NULL) return;
+  ps_draft_key(draft, "parameter");
+  ps_pack_name(draft, request->name);
+}
+
+/** Gives up the initialization of a parameter, or of the job if it is NULL, under its epoch. */
+static pserver_status abort_initialization(struct ps_call *call, uint64_t epoch, const char *name) {
+  struct abort_request request = {.epoch = epoch, .name = name};
+  return ps_request_lifecycle(call, &call->client->session.lifecycle, "abort", write_abort, NULL, &request);
 }
 
 static void take_positions(struct ps_client *client, void *at) {
@@ -283,6 +298,25 @@ static pserver_status store_first_values(struct ps_call *call, struct ps_declara
 
 /* Creates single parameters: the trainer that comes first initializes, others wait. */
 
+/** How long a call that fails to create a parameter may take longer to give that up. */
+#define GIVE_UP_MS 2000
+
+/**
+ * Gives up the parameter that a call was selected to create and has failed to, so that another trainer can. The last
+ * error stays. If no host answers, others wait until this trainer's lease ends or it tries again. A cancelled call says
+ * so once and does not wait for an answer.
+ */
+static void give_up(const struct ps_call *call, uint64_t epoch, const char *name) {
+  struct ps_error error = *ps_last_error();
+  struct ps_call inner;
+  if (ps_call_enter(&inner, call->calls, call->what, GIVE_UP_MS, PS_CALL_INNER) == PSERVER_OK) {
+    inner.client = call->client;
+    abort_initialization(&inner, epoch, name);
+    ps_call_leave(&inner);
+  }
+  ps_fail_with(&error);
+}
+
 /** Creates a parameter unless it exists; waits while another trainer is creating it. */
 static pserver_status create_or_wait(struct ps_call *call, const char *name, const pserver_tensor *value,
                                      const pserver_config *config) {
@@ -298,7 +332,10 @@ static pserver_status create_or_wait(struct ps_call *call, const char *name, con
     if (status == PSERVER_OK) status = finish_initialization(call, selection.epoch, declaration.parameter);
     ps_declarations_release(&declaration, 1);
     /* Another trainer has taken over, because this one has lost its lease: wait for the other. */
-    if (!ps_yields_init(status)) return status;
+    if (!ps_yields_init(status)) {
+      if (status != PSERVER_OK) give_up(call, selection.epoch, name);
+      return status;
+    }
     status = ps_call_sleep(call, ps_varied_ms(pause_ms));
     if (status != PSERVER_OK) return status;
   }
@@ -479,7 +516,7 @@ pserver_status pserver_abort_init(pserver_client *handle, int64_t timeout_ms) {
   if (status != PSERVER_OK) return status;
   status = selected_epoch(&call, &epoch);
   if (status == PSERVER_OK) {
-    status = ps_request_lifecycle(&call, &call.client->session.lifecycle, "abort", write_abort, NULL, &epoch);
+    status = abort_initialization(&call, epoch, NULL);
   }
   if (status == PSERVER_OK) {
     uint64_t none = 0;

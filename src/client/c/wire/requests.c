@@ -60,10 +60,21 @@ static void note_progress(struct ps_ask_group *group) {
 
 /* The end of a group. */
 
+/** Notes that a request is refused for the time being: until it is answered it has no bytes under way. */
+static void leave_window(struct ps_ask *ask) {
+  if (ask->window_bytes == 0 || ask->is_refused) return;
+  ask->is_refused = true;
+  ask->group->requests->window_bytes -= ask->window_bytes;
+  ask->group->requests->refused++;
+}
+
 static void close_ask(struct ps_ask *ask, enum ps_ask_state state) {
+  struct ps_requests *requests = ask->group->requests;
   ask->state = state;
   set_due(ask, PS_ASK_DUE_AGAIN, PS_NEVER_MS);
-  ask->group->requests->window_bytes -= ask->window_bytes;
+  if (ask->is_refused) requests->refused--;
+  else requests->window_bytes -= ask->window_bytes;
+  ask->is_refused = false;
 }
 
 /** Ends a group with this status; unless OK, the last error is the reason. */
@@ -116,13 +127,33 @@ static pserver_status open_ask(struct ps_ask *ask) {
   return group->requests->connection->is_connected ? send_ask(ask) : PSERVER_OK;
 }
 
+/** Returns whether the shard of a request refuses another one, for which this one then waits. */
+static bool is_shard_refusing(const struct ps_requests *requests, const struct ps_ask *ask) {
+  if (requests->refused == 0 || ask->window_bytes == 0) return false;
+  for (size_t slot = 0; slot < requests->slot_count; slot++) {
+    const struct ps_ask_group *group = requests->slots[slot];
+    for (size_t i = 0; group != NULL && i < group->next; i++) {
+      if (group->asks[i].is_refused && group->asks[i].shard == ask->shard) return true;
+    }
+  }
+  return false;
+}
+
 /** Opens requests as the window permits, one of each group in turn. */
 static void pump(struct ps_requests *requests) {
   struct ps_ask_group *group;
-  while ((group = ps_queue_first(&requests->waiting)) != NULL) {
+  const struct ps_ask_group *passed = NULL;
+  while ((group = ps_queue_first(&requests->waiting)) != NULL && group != passed) {
     struct ps_ask *ask = &group->asks[group->next];
     bool is_done = ask->state == PS_ASK_DONE;
+    if (!is_done && is_shard_refusing(requests, ask)) {
+      ps_queue_take(&requests->waiting);
+      ps_queue_append(&requests->waiting, &group->place, group);
+      if (passed == NULL) passed = group;
+      continue;
+    }
     if (!is_done && !fits_window(requests, ask)) return;
+    passed = NULL;
     ps_queue_take(&requests->waiting);
     group->next++;
     if (group->next < group->count) ps_queue_append(&requests->waiting, &group->place, group);
@@ -272,6 +303,7 @@ static bool is_tried_again(struct ps_ask *ask, pserver_status status, const stru
   ask->group->obstacle = ps_failure_of_last();
   int64_t now = ps_now_ms();
   if (ask->retry_ms != 0 && now - ask->started_ms >= ask->retry_ms) return false;
+  leave_window(ask);
   int64_t pause_ms = ps_varied_ms(ask->pause_ms);
   int64_t hint_ms = message == NULL ? 0 : ps_retry_after_ms(message);
   set_due(ask, PS_ASK_DUE_AGAIN, now + (hint_ms > pause_ms ? hint_ms : pause_ms));

@@ -670,6 +670,8 @@ struct ps_ask {
   /** The number of the PING whose answer it waits for, and its place among the requests that do. */
   uint64_t question;
   struct ps_queue_link asking;
+  /** Whether it was answered with an error that can pass, and with nothing else since it was opened. */
+  bool is_refused;
   /** How often it was sent, when last, and how many bytes of answers had come before. */
   unsigned sends;
   int64_t sent_at_ms;
@@ -710,6 +712,8 @@ struct ps_requests {
   /** How many bytes requests under way may ask for, and their present number. */
   struct ps_link_window window;
   size_t window_bytes;
+  /** Requests that are refused for the time being: they have no bytes under way. */
+  size_t refused;
   /** Bytes of all answers. */
   uint64_t received_bytes;
   /** Requests that wait for the answer to a PING, in the order of these. */

@@ -217,8 +217,9 @@ class Client:
     ) -> Array:
         """Creates a parameter with this value, unless it exists; returns its value.
 
-        If several trainers call it at once, one is selected and the others wait for it. Raises BadDtype or
-        BadShape if it exists with another type or shape, BadShape also without elements.
+        If several trainers call it at once, one is selected and the others wait for it. A selected one whose
+        call fails gives that up, for which the call may take 2 s longer, and another one is selected. Raises
+        BadDtype or BadShape if it exists with another type or shape, BadShape also without elements.
         """
         array = first_value(name, value)
         native_config = to_config(config, settings)

@@ -32,6 +32,7 @@ __all__ = [
     "NoSpace",
     "JobExists",
     "Unfinished",
+    "JobReplaced",
     "Superseded",
     "Rejoin",
     "Settled",
@@ -185,6 +186,10 @@ class Unfinished(Error, code="UNFINISHED", number=27):
     """UNFINISHED: an earlier change of the job is to be completed or dropped first."""
 
 
+class JobReplaced(Error, code="JOB_REPLACED", number=28):
+    """JOB_REPLACED: the job was made anew since this trainer joined: connect again."""
+
+
 class Superseded(Error, code="SUPERSEDED", number=30):
     """SUPERSEDED: a newer session of this trainer has joined."""
 
@@ -202,7 +207,7 @@ class Window(Error, code="WINDOW", number=33, retryable=True):
 
 
 class TooManyTrainers(Error, code="TOO_MANY_TRAINERS", number=34):
-    """TOO_MANY_TRAINERS: the shard's trainer table is full."""
+    """TOO_MANY_TRAINERS: the shard or the job has as many trainers as it may."""
 
 
 class Late(Error, code="LATE", number=35):

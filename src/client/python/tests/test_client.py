@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import struct
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import pserver
-from serving import Broker, StartHost, Unique
+from serving import HANG, Broker, StartHost, Unique, clean_environment, command
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -259,3 +260,23 @@ def test_settings_come_from_the_environment(
         ps.status()
     with pserver.connect([broker.url, broker.url], trainer="given") as ps:
         assert ps.trainer == "given"
+
+
+def test_a_trainer_of_a_former_job_is_told_that_the_job_was_made_anew(
+    broker: Broker, job_name: str, start_host: StartHost
+) -> None:
+    former = start_host(job_name)
+    with pserver.connect(broker.url, job=job_name, trainer="old") as old:
+        old.create_if_not_already_created("w", W)
+        former.stop()
+        removal = [*command(), "remove", job_name, "--yes", "--url", broker.url]
+        subprocess.run(removal, env=clean_environment(), check=True, timeout=HANG)
+        start_host(job_name)
+        with pserver.connect(broker.url, job=job_name, trainer="new") as new:
+            new.create_if_not_already_created("w", W)
+            for _ in range(2):
+                with pytest.raises(pserver.errors.JobReplaced, match="connect it anew"):
+                    old.begin_init()
+            with pytest.raises(pserver.errors.JobReplaced, match="connect it anew"):
+                old.push("w", W, 1, 1)
+            np.testing.assert_array_equal(new.pull("w"), W)

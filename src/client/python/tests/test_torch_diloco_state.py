@@ -277,6 +277,46 @@ def test_spectral_norms_are_1_after_an_exchange(new_job: NewJob, build: Any) -> 
                 torch.testing.assert_close(buffer.norm(), torch.tensor(1.0), rtol=0, atol=1e-5)
 
 
+class Turned(nn.Module):  # type: ignore[misc]
+    """A layer behind a direction of its own, whose mean over the trainers would be no direction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+        self.register_buffer("direction", nn.functional.normalize(torch.randn(4), dim=0))
+
+
+def test_what_is_excluded_stays_with_each_trainer(new_job: NewJob) -> None:
+    job = new_job(*SYNC, "2")
+    directions = [torch.eye(4)[0], torch.eye(4)[1]]
+    modules = [Turned(), Turned()]
+
+    def train(place: int) -> None:
+        module = modules[place]
+        inner = torch.optim.SGD(module.parameters(), lr=0.1)
+        with job.connect(f"t{place}") as client:
+            with DiLoCo(client, module, inner, sync_every=1, outer=FEDAVG, exclude="dir*"):
+                for _ in range(2):
+                    module.direction.copy_(directions[place])
+                    module.layer.weight.grad = torch.full((1, 4), float(place))
+                    inner.step()
+                    assert torch.equal(module.direction, directions[place])
+
+    run_threads(train, 2)
+    assert torch.equal(modules[0].layer.weight, modules[1].layer.weight)
+    with job.connect("reader") as reader:
+        held = torch.from_numpy(reader.pull("direction"))
+        assert any(torch.equal(held, direction) for direction in directions)
+
+
+def test_a_name_to_exclude_that_no_tensor_has_is_refused(ps: pserver.Client) -> None:
+    module = Turned()
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    with pytest.raises(pserver.BadValue, match="exclude: .*direction.*; received 'directoin'"):
+        DiLoCo(ps, module, inner, exclude=["direction", "directoin"]).__enter__()
+    assert ps.status().state == "uninitialized"
+
+
 def test_the_job_gets_the_vectors_of_the_new_weights(ps: pserver.Client) -> None:
     module = hooked()
     inner = torch.optim.SGD(module.parameters(), lr=0.1)

@@ -51,12 +51,15 @@ if (process.env["PSERVER_RECORD_JOURNALS"] === "1") {
 
 /** The codes that the fold's sources and the reading of records name. */
 function codesOfSources(): string[] {
-  const fold = readdirSync(join(SOURCES, "actors/fold")).map((file) => `actors/fold/${file}`);
+  const fold = readdirSync(join(SOURCES, "actors/fold"), { encoding: "utf8", recursive: true })
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => `actors/fold/${file}`);
   const reading = [
     "fields",
     "tensor",
     "messages/records",
     "messages/batch-records",
+    "messages/columns",
     "messages/parts",
   ].map((file) => `protocol/${file}.ts`);
   const text = [...fold, ...reading]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import warnings
 from types import MethodType
@@ -45,6 +46,10 @@ class DiLoCo:
     vectors of a spectral norm are computed from the new weights instead. Integers do not change. Several
     fragments are exchanged together, under the names "0.…", "1.…".
 
+    ``exclude`` names tensors that are not exchanged, such as buffers of a module of one's own whose mean means
+    nothing: unit vectors, permutations. It is a name, or several, in which ``*``, ``?`` and ``[…]`` stand for what
+    they do in :mod:`fnmatch`. Each trainer keeps its own; the job holds those of the trainer that has exchanged last.
+
     ``encoding`` applies to float32 pseudo-gradients of parameters; buffers and weights are not encoded.
 
     The state of the inner optimizer stays in this process and is kept at each exchange. ``timeout`` is
@@ -64,6 +69,7 @@ class DiLoCo:
         outer: Optional[Mapping[str, Any]] = None,
         encoding: Optional[Encoding] = "bfloat16",
         timeout: float = 600.0,
+        exclude: Union[str, Sequence[str]] = (),
     ) -> None:
         if sync_every < 1:
             raise BadValue(f"DiLoCo: sync_every: expected 1 or more; received {sync_every}")
@@ -74,6 +80,9 @@ class DiLoCo:
         self._sync_every = sync_every
         self._encoding = encoding
         self._timeout = timeout
+        self._exclude = [exclude] if isinstance(exclude, str) else list(exclude)
+        #: Names of the tensors of floats that are not exchanged.
+        self._excluded: Set[str] = set()
         self._hook = StepHook(inner_optimizer, self._warn_of_step)
         self._is_entered = False
         #: What the job holds of the module.
@@ -95,17 +104,20 @@ class DiLoCo:
     def __enter__(self) -> DiLoCo:
         """Initializes the job with the module or adopts the job's values, and begins to count steps.
 
-        Raises BadValue unless the job applies the mean of one gradient of each trainer; BadConfig
+        Raises BadValue unless the job applies the mean of one gradient of each trainer, and for a name in
+        ``exclude`` that no tensor of floats has; BadConfig
         if it was initialized with another outer rule; and what ``sync`` raises.
         """
         self._hook.remove()
         _check_steps(self._ps)
+        self._excluded = _matching(_exchanged(module_tensors(self._model)), self._exclude)
         sync(self._ps, self._model, self._outer, timeout=self._timeout)
         held = module_tensors(self._model, set(names_by_id(self._ps).values()))
         self._forms = _forms_of(held)
         tensors = _exchanged(held)
         self._begin = {name: _held(tensor, copy=True) for name, tensor in tensors.items()}
         self._read = None
+        self._excluded = _matching(tensors, self._exclude)
         trained = {name for name, tensor in tensors.items() if is_trained(tensor)}
         check_rule(self._ps, trained, self._outer)
         self._end_exchange()
@@ -142,9 +154,10 @@ class DiLoCo:
         self._check_forms(held)
         tensors = _exchanged(held)
         vectors = spectral_vectors(self._model)
+        own = vector_names(vectors) | self._excluded
         if not self._is_step_ended:
-            self._send(tensors, vector_names(vectors))
-        self._adopt(tensors, vectors)
+            self._send({name: tensor for name, tensor in tensors.items() if name not in own})
+        self._adopt(tensors, vectors, own)
         self._end_exchange()
         self.outer_steps += 1
 
@@ -185,12 +198,12 @@ class DiLoCo:
                 "another job"
             )
 
-    def _send(self, tensors: Mapping[str, torch.Tensor], vectors: Set[str]) -> None:
+    def _send(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Sends the changes that have not been sent yet, and ends the step."""
         calls = StepCalls(self._encoding)
         kind = self._ps.synchronization
         for name, tensor in tensors.items():
-            if name in self._sent or name in vectors:
+            if name in self._sent:
                 continue
             begin, now = self._begin[name], _held(tensor)
             if not isinstance(tensor, nn.Parameter):
@@ -207,17 +220,21 @@ class DiLoCo:
         self._is_step_ended = True
 
     def _adopt(
-        self, tensors: Mapping[str, torch.Tensor], vectors: Sequence[SpectralVectors]
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        vectors: Sequence[SpectralVectors],
+        own: Collection[str],
     ) -> None:
-        own = vector_names(vectors)
+        """Adopts the job's values of all tensors but its own ones, which it gives to the job."""
         read = [name for name in tensors if name not in own]
         out = {name: self._begin[name].numpy() for name in read}
         # After an error the memory holds an unknown mixture, which must be read again.
         known, self._read = self._read, None
         self._read = self._ps.get_params(read, out=out, known=known, timeout=self._timeout)
         with torch.no_grad():
-            for name, tensor in tensors.items():
-                places = distinct(tensor)
+            # Vectors are computed from those of the last exchange, which are equal in all trainers.
+            for name in tensors.keys() - self._excluded:
+                places = distinct(tensors[name])
                 places.copy_(self._begin[name][tuple(slice(size) for size in places.shape)])
         for each in vectors:
             each.compute()
@@ -238,6 +255,18 @@ def _forms_of(tensors: Mapping[str, torch.Tensor]) -> Dict[str, Form]:
 def _shown(form: Form) -> str:
     shape, dtype = form
     return f"{dtype} of shape {shape}"
+
+
+def _matching(names: Collection[str], patterns: Sequence[str]) -> Set[str]:
+    """Returns the names that match one of the patterns. BadValue for a pattern that none matches."""
+    found = {pattern: fnmatch.filter(names, pattern) for pattern in patterns}
+    unknown = [repr(pattern) for pattern in patterns if not found[pattern]]
+    if unknown:
+        raise BadValue(
+            f"DiLoCo: exclude: expected names of tensors of floats, or patterns that such match: {sorted(names)}; "
+            f"received {', '.join(unknown)}"
+        )
+    return {name for matching in found.values() for name in matching}
 
 
 def _exchanged(held: Mapping[str, torch.Tensor]) -> Dict[str, torch.Tensor]:

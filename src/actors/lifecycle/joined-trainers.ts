@@ -1,0 +1,70 @@
+import { LIVE_SESSIONS_MAX, PserverError } from "../../protocol/index.ts";
+import type { Clock } from "../concurrent.ts";
+import type { KvBucket } from "../journal/kv-bucket.ts";
+import { TRAINER_KEYS } from "./lock.ts";
+
+/** Time for which the trainers are counted as they were listed last. */
+const FRESH_MS = 1_000;
+
+/** Dependencies of {@link JoinedTrainers}. */
+interface JoinedTrainersDeps {
+  readonly bucket: Pick<KvBucket, "keys">;
+  readonly clock: Clock;
+  readonly leaseMs: number;
+}
+
+/**
+ * Bounds the trainers that have an entry in the job's bucket: one id has one entry and one lease, but whoever may use
+ * any id could make them without end. Counts those that join through this host exactly, and others as of at most a
+ * second ago, by which the job may have more.
+ */
+export class JoinedTrainers {
+  readonly #deps: JoinedTrainersDeps;
+  #count = 0;
+  #countedAtMs = Number.NEGATIVE_INFINITY;
+  #sweptAtMs = Number.NEGATIVE_INFINITY;
+  #underWay: Promise<void> | undefined;
+
+  constructor(deps: JoinedTrainersDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Makes sure that the job has a place for a trainer that has none. `sweep` removes the entries of those whose
+   * sessions have ended; it is called at most once in a lease time.
+   * @throws TOO_MANY_TRAINERS if all places are taken by live trainers; the errors of `sweep` and {@link KvBucket}.
+   */
+  async require(sweep: () => Promise<unknown>): Promise<void> {
+    const { clock } = this.#deps;
+    if (clock.now() - this.#countedAtMs >= FRESH_MS) {
+      this.#underWay ??= this.#recount(sweep).finally(() => {
+        this.#underWay = undefined;
+      });
+      await this.#underWay;
+    }
+    if (this.#count >= LIVE_SESSIONS_MAX) {
+      throw new PserverError(
+        "TOO_MANY_TRAINERS",
+        `expected at most ${LIVE_SESSIONS_MAX} trainers in the job; received one more, and all of these are alive`,
+        { expected: LIVE_SESSIONS_MAX, received: this.#count + 1 },
+      );
+    }
+    this.#count += 1;
+  }
+
+  async #recount(sweep: () => Promise<unknown>): Promise<void> {
+    const { clock, leaseMs } = this.#deps;
+    await this.#list();
+    const isDue = clock.now() - this.#sweptAtMs >= leaseMs;
+    if (this.#count < LIVE_SESSIONS_MAX || !isDue) return;
+    this.#sweptAtMs = clock.now();
+    await sweep();
+    await this.#list();
+  }
+
+  async #list(): Promise<void> {
+    const atMs = this.#deps.clock.now();
+    this.#count = (await this.#deps.bucket.keys(TRAINER_KEYS)).length;
+    this.#countedAtMs = atMs;
+  }
+}
