@@ -181,6 +181,7 @@ const SCENARIOS = {
     "a list of names is not taken for another one",
     "after STALE_EPOCH names given again are looked up, and their numbers are others",
     "a parameter whose blocks have no numbers is an error",
+    "calls allocate no memory for each of their tensors",
   ],
   initializations: [
     "a trainer that is selected to create a parameter and fails gives that up",
