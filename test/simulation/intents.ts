@@ -76,7 +76,7 @@ export function publishGrant(trainer: string, epoch: number): Publication {
 }
 
 /** The number of a block: each initialization gives others. */
-export function numberOf(epoch: number, index: number): number {
+function numberOf(epoch: number, index: number): number {
   return 1 + epoch * BLOCKS + index;
 }
 

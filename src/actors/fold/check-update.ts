@@ -180,7 +180,7 @@ export interface RecordContext {
 }
 
 /** Blocks that entries of a batch will create: the entries are checked, but not applied yet. */
-export interface AddedBlocks {
+interface AddedBlocks {
   /** Bytes of their values and slots, less the bytes of the blocks that they replace. */
   bytes: number;
   /** Number of blocks, without those that replace one. */

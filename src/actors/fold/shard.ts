@@ -10,7 +10,7 @@ import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../kernel/shard-memory.ts";
 import { closeStep } from "./apply-update.ts";
-import type { Block } from "./block-actor.ts";
+import type { Block, BlockName } from "./block-actor.ts";
 import type { ShardHooks } from "./block-table.ts";
 import {
   foldHostRecord,
@@ -243,6 +243,12 @@ export class Shard {
   /** Returns the block that has this number now; undefined if there is none. */
   blockOfNumber(number: number): Block | undefined {
     return this.#tables.blocks.ofNumber(number);
+  }
+
+  /** Returns the name of the block that was declared under this number; undefined if there is none. */
+  nameOfNumber(number: number): BlockName | undefined {
+    const found = this.#tables.declarations.ofNumber(number);
+    return found && { parameter: found.declared.name, index: found.index };
   }
 
   /** Lists all blocks, or those of one parameter, in no particular order. */

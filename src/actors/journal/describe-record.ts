@@ -27,6 +27,7 @@ import type { Payload } from "../fold/elements.ts";
 import { type FoldedRecord, type JournalRecord, readable } from "../fold/journal-record.ts";
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import { measure, type Statistics } from "../fold/statistics.ts";
+import type { BlockChange, BlockOperation } from "./block-change.ts";
 import { RunLines } from "./run-lines.ts";
 
 /**
@@ -87,45 +88,10 @@ export interface UpdateEvent extends UpdatePlace {
   readonly undescribed?: string | undefined;
 }
 
-/** The operation of an update of a block. */
-export type BlockOperation =
-  | { readonly op: "init" }
-  | { readonly op: "set" }
-  | { readonly op: "mix"; readonly alpha: number; readonly beta: number }
-  /** `lr` is the learning rate of the call; undefined if it uses the configuration's. */
-  | { readonly op: "grad"; readonly lr: number | undefined };
-
-/** The part of an update that is about its block. */
-export interface BlockChange {
-  readonly parameter: string;
-  readonly index: number;
-  readonly operation: BlockOperation;
-  readonly dtype: Dtype;
-  readonly encoding: Encoding | undefined;
-  /** Set if the update has only some elements of the block. */
-  readonly part: PartCounts | undefined;
-  /** Number of elements in the update. */
-  readonly elements: number;
-  /** Bytes of these elements as they were sent. */
-  readonly bytes: number;
-  /** Statistics of the elements; undefined if the record does not show where they are. */
-  readonly statistics: Statistics | undefined;
-  /**
-   * Version of the block after the record, before a step that it closes is applied; undefined if there is
-   * no such block.
-   */
-  readonly version: number | undefined;
-  /**
-   * How many versions the block was ahead of the values from which a gradient was computed; undefined if the gradient
-   * does not name their version.
-   */
-  readonly behind: number | undefined;
-}
-
 type TrainersRecord = Extract<FoldedRecord, { kind: "trainer" }>;
 
 /** The shard that a record was folded into, as far as events need it. */
-type BlockSource = Pick<Shard, "memory" | "block" | "blockOfNumber">;
+type BlockSource = Pick<Shard, "memory" | "block" | "nameOfNumber">;
 
 /**
  * Describes a record that was just folded: as one event, or as one for each entry of a batch. Must be called by the
@@ -314,8 +280,9 @@ function describeChange(
 
 /** Describes the entry for which a batch was rejected; undefined if its number tells no block. */
 function faultyChange({ run, place }: FaultyEntry, shard: BlockSource): BlockChange | undefined {
-  const block = shard.blockOfNumber(run.numbers[place] as number);
-  if (block === undefined) return undefined;
+  const name = shard.nameOfNumber(run.numbers[place] as number);
+  if (name === undefined) return undefined;
+  const version = shard.block(name.parameter, name.index)?.version;
   const offsets = offsetsOf(run, place);
   const payload = {
     dtype: run.dtype,
@@ -323,17 +290,17 @@ function faultyChange({ run, place }: FaultyEntry, shard: BlockSource): BlockCha
     bytes: entryBytes(run, place, offsets),
   };
   const { operation } = run;
-  const seen = run.seen?.[place];
+  const { [place]: seen = 0 } = run.seen ?? [];
   const part = entryPart(run, place, offsets);
   return describeBlock(
-    block.parameter,
-    block.index,
+    name.parameter,
+    name.index,
     operation === undefined ? { op: run.verb === "init" ? "init" : "set" } : operationOf(operation),
     payload,
     measure(shard.memory, payload),
-    block.version,
+    version,
     part && partCounts(part),
-    seen === undefined || seen === 0 ? undefined : Math.max(0, block.version - seen),
+    seen === 0 || version === undefined ? undefined : Math.max(0, version - seen),
   );
 }
 

@@ -11,7 +11,7 @@ import {
 import type { BlockActor } from "../fold/block-actor.ts";
 import { MEASURED, measureInto, type Statistics } from "../fold/statistics.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
-import type { BlockChange, BlockOperation } from "./describe-record.ts";
+import type { BlockChange, BlockOperation } from "./block-change.ts";
 
 /** Statistics that are filled anew for each entry. */
 class EntryStatistics implements Statistics {

@@ -1,8 +1,5 @@
-import type {
-  BlockChange,
-  BlockOperation,
-  UpdateEvent,
-} from "../../actors/journal/describe-record.ts";
+import type { BlockChange, BlockOperation } from "../../actors/journal/block-change.ts";
+import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
 import { showPosition } from "../../protocol/messages/position.ts";
 import type { NoteEntries } from "../../protocol/messages/records.ts";
 import { formatBytes } from "../output/amounts.ts";

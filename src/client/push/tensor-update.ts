@@ -69,7 +69,7 @@ export function operationOf(
 }
 
 /** Returns the elements for a block, in the order of the message. */
-export function elementsFor({ place, data, slice }: BlockElements): TensorData {
+function elementsFor({ place, data, slice }: BlockElements): TensorData {
   if (slice !== undefined) return gatherPart(slice, data);
   const { start, count } = place;
   return start === 0 && count === data.length ? data : data.subarray(start, start + count);

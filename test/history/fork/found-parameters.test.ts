@@ -53,7 +53,7 @@ describe("a parameter with all of its blocks", () => {
     };
     const declaration = { name: "w", dtype: "float32", shape: [10], config };
     expect(find(ALL, EVERYWHERE)).toEqual([
-      { declaration, layout, blocksMax: 3, jobEpoch: 0, lifecycle, revision: 0 },
+      { declaration, layout, blocksMax: 3, firstNumber: 10, jobEpoch: 0, lifecycle, revision: 0 },
     ]);
   });
 });

@@ -25,7 +25,6 @@ import {
   firstOffsets,
   initOf,
   type NewBlock,
-  offsetsOf,
   passEntry,
   type RunChange,
 } from "./run-change.ts";
@@ -277,9 +276,4 @@ function isAllFinite(measured: Float64Array | undefined): boolean {
     if (measured[at] !== 0) return false;
   }
   return true;
-}
-
-/** Returns the offsets of a faulty entry, for whoever describes it. */
-export function faultOffsets({ run, place }: FaultyEntry): EntryOffsets {
-  return offsetsOf(run, place);
 }

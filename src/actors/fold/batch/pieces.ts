@@ -9,7 +9,7 @@ import type { ShardMemory } from "../../kernel/shard-memory.ts";
 /** Bytes of elements that are changed together: all columns of them stay in a near cache. */
 export const PIECES_BYTES_MAX: number = 32 * 1024;
 /** Bytes of the longest piece: to gather a longer one costs more than a call for it alone. */
-export const PIECE_BYTES_MAX = 4096;
+const PIECE_BYTES_MAX = 4096;
 /** Pieces of a table at most. */
 export const PIECES_MAX = 4096;
 /** Columns at most: the values and three slots. */

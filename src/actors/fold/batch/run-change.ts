@@ -116,10 +116,7 @@ export function entryChange(change: RunChange, place: number, offsets: EntryOffs
 }
 
 /** Returns the statistics of an entry, if the run was measured. */
-export function entryStatistics(
-  { run, measured }: RunChange,
-  place: number,
-): Statistics | undefined {
+function entryStatistics({ run, measured }: RunChange, place: number): Statistics | undefined {
   return measured && statisticsAt(measured, place * MEASURED, run.counts[place] as number);
 }
 

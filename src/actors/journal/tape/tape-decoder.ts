@@ -3,13 +3,8 @@ import { isErrorCode, PserverError } from "../../../protocol/errors.ts";
 import { asMap, integerField, listField } from "../../../protocol/fields.ts";
 import type { NoteEntries } from "../../../protocol/messages/records.ts";
 import type { Statistics } from "../../fold/statistics.ts";
-import type {
-  BlockChange,
-  BlockOperation,
-  UpdateEvent,
-  UpdateOutcome,
-  UpdateVerb,
-} from "../describe-record.ts";
+import type { BlockChange, BlockOperation } from "../block-change.ts";
+import type { UpdateEvent, UpdateOutcome, UpdateVerb } from "../describe-record.ts";
 import {
   ENTRY,
   RECORD,

@@ -2,7 +2,8 @@ import { packValue } from "../../../protocol/codec.ts";
 import type { Dtype, Encoding } from "../../../protocol/dtypes.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import type { Statistics } from "../../fold/statistics.ts";
-import type { BlockChange, UpdateEvent, UpdateOutcome, UpdateVerb } from "../describe-record.ts";
+import type { BlockChange } from "../block-change.ts";
+import type { UpdateEvent, UpdateOutcome, UpdateVerb } from "../describe-record.ts";
 
 // The lines of a tape, as docs/reference/hosts.md has them. The places in these lists are part of the format: new
 // words go to the end.

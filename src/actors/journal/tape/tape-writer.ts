@@ -49,7 +49,7 @@ export interface TapeWriterDeps {
   /** The shard's part of the bytes that the tape may have. */
   readonly bytesMax: number;
   /** The shard being folded. The writer uses the scratch of its memory. */
-  readonly folded: Pick<Shard, "memory" | "block" | "blockOfNumber">;
+  readonly folded: Pick<Shard, "memory" | "block" | "nameOfNumber">;
   /** Returns the generation of the journal being folded. */
   readonly generation: () => number;
   /** Called when messages were stored, or failed to be, so that the fold may go on. */

@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import type { BlockChange, UpdateEvent } from "../../../../src/actors/journal/describe-record.ts";
+import type { BlockChange } from "../../../../src/actors/journal/block-change.ts";
+import type { UpdateEvent } from "../../../../src/actors/journal/describe-record.ts";
 import { TAPE_DTYPES, TAPE_ENCODINGS } from "../../../../src/actors/journal/tape/tape-encoder.ts";
 
 export const SHARD = 3;

@@ -86,7 +86,7 @@ class Owner {
       folded: {
         memory,
         block: (parameter, index) => this.block(parameter, index),
-        blockOfNumber: (number) => shard.blockOfNumber(number),
+        nameOfNumber: (number) => shard.nameOfNumber(number),
       },
       generation: () => 1,
       onProgress: () => undefined,
