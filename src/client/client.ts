@@ -134,8 +134,8 @@ export class ClientParts {
   readonly puller: Puller;
   readonly #seen: SeenVersions = new SeenVersions();
   /**
-   * Whether the connection for records is back, but no host has said since that the broker holds the same job: a record
-   * must not get into another one.
+   * Whether the connection for records is back, but it is not known since whether the broker holds the same job: a
+   * record must not get into another one. A host says so; where none is, none has made another job.
    */
   #awaitsHost = false;
 
@@ -153,7 +153,8 @@ export class ClientParts {
       ...{ requests: this.requests, subjects, trainer },
       onEnded: () => this.sender.pause(),
       onJoined: (reply) => this.#joined(reply),
-      onHeld: () => this.#held(),
+      onHeld: () => this.#goOn(),
+      onNobody: () => this.#goOn(),
       onLost: fail,
     });
     wire.listen({
@@ -202,7 +203,7 @@ export class ClientParts {
     this.sender.start(session);
   }
 
-  #held(): void {
+  #goOn(): void {
     if (!this.#awaitsHost) return;
     this.#awaitsHost = false;
     this.sender.reconnected();

@@ -170,6 +170,17 @@ test("after the connection was lost records wait until a host has said that the 
   expect([call.state, lost]).toEqual(["done", []]);
 });
 
+test("after the connection was lost records go on at once where no host is: none has made another job", async () => {
+  const { wire, parts, fresh } = await joined();
+  watch(parts.sender.send([update(0)], { deadline: deadline() }));
+  fresh();
+  wire.disconnect();
+  wire.reconnect();
+  const [renewal] = fresh();
+  wire.noResponders(renewal as Published);
+  expect(fresh().map(header)).toMatchObject([{ session: 5, n: 1 }]);
+});
+
 test("after the connection was lost no record goes to another job of the name, and the client ends", async () => {
   const { wire, parts, lost, fresh } = await joined();
   watch(parts.sender.send([update(0)], { deadline: deadline() }));

@@ -31,6 +31,7 @@ test("a parameter that is forgotten as soon as it is found is looked up again, s
     onEnded: () => {},
     onJoined: () => {},
     onHeld: () => {},
+    onNobody: () => {},
     onLost: () => {},
   });
   const parameters = new Parameters(

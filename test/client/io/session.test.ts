@@ -52,6 +52,7 @@ class Rig {
       onHeld: () => {
         this.held += 1;
       },
+      onNobody: () => {},
       onLost: (error) => this.lost.push(error),
     });
     onTestFinished(() => this.session.stop());
