@@ -165,6 +165,7 @@ const SCENARIOS = {
     "a request is not repeated while its chunks come",
     "a request is not repeated while its answer may be on the way",
     "after STALE_EPOCH the parameters of what is missing are looked up",
+    "what a shard says to be stale and hosts do not is asked for with growing pauses",
     "what was initialized anew is read anew, and nothing else",
     "a part of what was initialized anew is read anew",
     "what was not initialized anew is read on",

@@ -213,6 +213,22 @@ static void reads_anew_what_was_initialized_anew(void) {
   closed(client);
 }
 
+/** The shard has lost the blocks, and no host knows it yet. */
+static void lose_blocks(const struct published *message) {
+  if (serve(message)) return;
+  if (message->at_ms - to("read", 0)->at_ms < 3000) error_after(1, message, "STALE_EPOCH", 0);
+  else chunk_after(1, message, (struct chunk){.count = PARAMETERS});
+}
+
+static void asks_with_pauses_for_what_is_lost(void) {
+  pserver_client *client = began(lose_blocks);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(have_values(PARAMETERS) && count_to("read") > 3 && count_to("read") < 20);
+  EXPECT(count_to("status") == count_to("read"));
+  EXPECT(to("read", 1)->at_ms - to("read", 0)->at_ms < 200);
+  closed(client);
+}
+
 static void initialize_part_anew(const struct published *message) {
   if (count_to("pull") == 1) job.epoch = 3;
   if (serve(message)) return;
@@ -560,6 +576,8 @@ const struct scenario read_scenarios[] = {
     {"a request is not repeated while its chunks come", waits_while_chunks_come},
     {"a request is not repeated while its answer may be on the way", waits_while_unread},
     {"after STALE_EPOCH the parameters of what is missing are looked up", looks_up_what_is_missing},
+    {"what a shard says to be stale and hosts do not is asked for with growing pauses",
+     asks_with_pauses_for_what_is_lost},
     {"what was initialized anew is read anew, and nothing else", reads_anew_what_was_initialized_anew},
     {"a part of what was initialized anew is read anew", reads_a_part_anew},
     {"what was not initialized anew is read on", reads_on_what_was_not_initialized_anew},

@@ -73,6 +73,8 @@ struct reading {
   struct ps_call *call;
   struct ps_block_read *reads;
   size_t count;
+  /** How long to wait before blocks are asked for again although nothing new is known of their parameters. */
+  int64_t pause_ms;
 };
 
 /** Lists the parameters of a request's blocks that are not read, each once: its blocks are consecutive. */
@@ -88,19 +90,34 @@ static size_t list_stale(const struct ps_read_request *request, struct ps_parame
   return count;
 }
 
-/** Notes which tensors of a request are of parameters that have been initialized again; `fresh` is as list_stale(). */
-static void note_replaced(const struct ps_read_request *request, struct ps_parameter *const *stale,
+/**
+ * Notes which tensors of a request are of parameters that have been initialized again: `fresh` are those of
+ * list_stale(), looked up again. Returns whether there are any.
+ */
+static bool note_replaced(const struct ps_read_request *request, struct ps_parameter *const *stale,
                           struct ps_parameter *const *fresh) {
   size_t place = 0;
+  bool is_any = false;
   for (size_t i = 0; i < request->count; i++) {
     const struct ps_block_read *read = request->blocks[i];
     if (read->is_done) continue;
     if (stale[place] != read->parameter) place++;
-    if (fresh[place]->epoch != read->parameter->epoch) *read->is_replaced = true;
+    if (fresh[place]->epoch == read->parameter->epoch) continue;
+    *read->is_replaced = true;
+    is_any = true;
   }
+  return is_any;
 }
 
-static pserver_status look_again(struct ps_call *call, const struct ps_read_request *request) {
+/** Waits, longer each time: a shard that has lost blocks says so at once until hosts have noticed it, too. */
+static pserver_status pause_reading(struct reading *reading) {
+  int64_t delay_ms = ps_varied_ms(reading->pause_ms);
+  reading->pause_ms = ps_doubled_ms(reading->pause_ms, PS_PAUSE_MS_MAX);
+  return ps_call_sleep(reading->call, delay_ms);
+}
+
+static pserver_status look_again(struct reading *reading, const struct ps_read_request *request) {
+  struct ps_call *call = reading->call;
   struct ps_parameter **stale = calloc(request->count, sizeof *stale);
   struct ps_parameter **fresh = calloc(request->count, sizeof *fresh);
   const char **names = calloc(request->count, sizeof *names);
@@ -111,7 +128,8 @@ static pserver_status look_again(struct ps_call *call, const struct ps_read_requ
     size_t count = list_stale(request, stale, names);
     ps_forget_parameters(&call->client->parameters, stale, count);
     status = ps_find_parameters(call, names, count, true, fresh);
-    if (status == PSERVER_OK) note_replaced(request, stale, fresh);
+    bool is_known = status == PSERVER_OK && !note_replaced(request, stale, fresh);
+    if (is_known) status = pause_reading(reading);
     ps_parameters_unref(fresh, count);
   }
   free(stale);
@@ -149,7 +167,7 @@ static pserver_status read_left(struct reading *reading) {
   if (status == PSERVER_OK) {
     status = ask_all(reading->call, &plan);
     const struct ps_read_request *stale = status == PSERVER_OK ? NULL : find_stale(&plan);
-    if (stale != NULL) status = look_again(reading->call, stale);
+    if (stale != NULL) status = look_again(reading, stale);
   }
   ps_read_plan_release(&plan);
   return status;
@@ -163,7 +181,7 @@ static bool is_any_left(const struct reading *reading) {
 }
 
 pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count) {
-  struct reading reading = {.call = call, .reads = reads, .count = count};
+  struct reading reading = {.call = call, .reads = reads, .count = count, .pause_ms = PS_PAUSE_MS};
   pserver_status status = PSERVER_OK;
   while (status == PSERVER_OK && is_any_left(&reading)) status = read_left(&reading);
   return status;
