@@ -35,6 +35,9 @@ export const TRAINING_STEPS: readonly TrainingStep[] = [
     rows: 4_096,
   },
   { kind: "dense", name: "16 × 64 KiB", parameters: 16, elements: 16 * 1_024 },
+  // These three show that what a tensor costs does not depend on how many there are.
+  { kind: "dense", name: "100 × 64 bytes", parameters: 100, elements: 16 },
+  { kind: "dense", name: "1,000 × 64 bytes", parameters: 1_000, elements: 16 },
   { kind: "dense", name: "10,000 × 64 bytes", parameters: 10_000, elements: 16 },
   { kind: "dense", name: "40 × 1 MiB", parameters: 40, elements: 256 * 1_024 },
 ];

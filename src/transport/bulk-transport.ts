@@ -123,6 +123,12 @@ const GATHERED_BYTES_MAX = 1024 * 1024;
 /** Bytes accepted while the greeting is awaited. */
 const PEEKED_BYTES_MAX = 4 * 1024 * 1024;
 
+/**
+ * How long a broker may take for its greeting when a connection is made again: the caller's timeout may be long, and
+ * another broker may be there.
+ */
+const ATTEMPT_MS = 10_000;
+
 /** Pause between two warnings of malformed lines of one connection. */
 const MALFORMED_REPEAT_MS = 60_000;
 
@@ -150,9 +156,12 @@ export interface BulkConnectionOptions extends NodeConnectionOptions {
   readonly drops?: Drops;
 }
 
-/** Options by which a transport reports malformed input to its connection. */
+/** Options by which a transport and its connection work together. */
 interface WatchedOptions extends BulkConnectionOptions {
+  /** Takes malformed input. */
   readonly onMalformed: (error: PserverError, address: string) => void;
+  /** Returns how long one attempt to reach a broker may take; undefined for the time of the caller who connects. */
+  readonly attemptMs: () => number | undefined;
 }
 
 /**
@@ -187,11 +196,20 @@ class BulkTransport extends NodeTransport {
     this.#lending = options.lending;
     this.#drops = options.drops;
     this.#onMalformed = options.onMalformed;
+    const attemptMs = options.attemptMs();
+    let timer: NodeJS.Timeout | undefined;
+    const over = new Promise<never>((_resolve, reject) => {
+      if (attemptMs === undefined) return;
+      timer = setTimeout(() => reject(new Error(`no greeting within ${attemptMs} ms`)), attemptMs);
+    });
     try {
-      await super.connect(address, options);
+      await Promise.race([super.connect(address, options), over]);
     } catch (error) {
+      this.#abandon();
       if (this.#malformed !== undefined) throw notFromBroker(this.#malformed);
       throw tlsFailure(error, `${address.tlsName || address.hostname}:${address.port}`) ?? error;
+    } finally {
+      clearTimeout(timer);
     }
     if (this.#malformed !== undefined) throw notFromBroker(this.#malformed);
   }
@@ -236,11 +254,14 @@ class BulkTransport extends NodeTransport {
    * process would live on.
    */
   override async close(error?: Error): Promise<void> {
-    if (!this.connected) {
-      this.#dialled?.destroy();
-      this.socket?.destroy();
-    }
+    if (!this.connected) this.#abandon();
     await super.close(error);
+  }
+
+  /** Ends a connection that is still being made. */
+  #abandon(): void {
+    this.#dialled?.destroy();
+    this.socket?.destroy();
   }
 
   /** Passes received bytes on; malformed input ends the connection. */
@@ -428,9 +449,11 @@ export async function connectForBulk(options: BulkConnectionOptions): Promise<Na
   // differs between connections must be in their options.
   setTransportFactory({ factory: () => new BulkTransport(), dnsResolveFn: nodeResolveHost });
   const malformed = new MalformedInput();
+  let isOpen = false;
   const watched: WatchedOptions = {
     ...options,
     onMalformed: (error, address) => malformed.take(error, address),
+    attemptMs: () => (isOpen ? ATTEMPT_MS : undefined),
   };
   const connection = await NatsConnectionImpl.connect(watched).catch((error: unknown) => {
     // After the greeting nats.js waits for the broker's PONG, whatever comes.
@@ -438,6 +461,7 @@ export async function connectForBulk(options: BulkConnectionOptions): Promise<Na
     throw error instanceof TimeoutError && last !== undefined ? notFromBroker(last) : error;
   });
   malformed.warns = true;
+  isOpen = true;
   rememberPayloadLimit(connection);
   watchSilence(connection);
   // Without a greeting the connection is lost already.

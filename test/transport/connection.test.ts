@@ -2,7 +2,7 @@
 // while it is made again leaves nothing behind.
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { connectForBulk } from "../../src/transport/bulk-transport.ts";
 import { connectionOptions, openConnection } from "../../src/transport/connection.ts";
@@ -39,6 +39,28 @@ test("a connection that is closed ends its attempt to reach a broker that hangs"
   const ended = once(socket.on("error", () => undefined).resume(), "close");
   await connection.close();
   await ended;
+  hanging.close();
+});
+
+test("an attempt to reach a broker that hangs is given up for the next one, however long its user has", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const broker = await startFakeBroker();
+  const connection = await connectForBulk({
+    servers: `127.0.0.1:${broker.port}`,
+    timeout: HANG_MS,
+    reconnectDelayHandler: () => 0,
+    maxReconnectAttempts: -1,
+  });
+  await broker.close();
+  const dialled: Socket[] = [];
+  const hanging = createServer((socket) => {
+    dialled.push(socket.on("error", () => undefined).resume());
+  });
+  hanging.listen(broker.port, "127.0.0.1");
+  while (dialled.length < 3) await vi.advanceTimersByTimeAsync(100);
+  expect(dialled[0]?.readableEnded).toBe(true);
+  await connection.close();
   hanging.close();
 });
 

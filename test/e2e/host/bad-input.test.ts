@@ -93,6 +93,12 @@ function record(changes: Fields = {}, values = new Float32Array(4).fill(-1_000))
   return sealMessage(draft);
 }
 
+/** Columns of a message: each with zeros up to a multiple of 8 bytes. */
+function columnsOf(...columns: readonly number[][]): Uint8Array {
+  const padded = columns.flatMap((column) => (column.length % 2 === 0 ? column : [...column, 0]));
+  return bytesOf(Uint32Array.from(padded));
+}
+
 /** What the broker answers to a record. */
 async function store(subject: string, bytes: Uint8Array, header?: MsgHdrs): Promise<unknown> {
   const options = { timeout: HANG_MS, ...(header === undefined ? {} : { headers: header }) };
@@ -215,25 +221,25 @@ describe("a request", () => {
 
   test("for many blocks that is malformed, or is not for this shard, gets an error that says so", async () => {
     const head = { generation: 1, seq: 0, waitMs: 100 };
-    const group = { parameter: "w", epoch: 1, blocks: [[0]] };
+    const one = columnsOf([1]);
     const cases: [Fields, Uint8Array | undefined, string][] = [
-      [{}, undefined, "BAD_MESSAGE"],
-      [{ ...head, groups: [] }, undefined, "EMPTY"],
-      [{ ...head, groups: [group, { ...group, parameter: "v" }] }, undefined, "STALE_EPOCH"],
-      [{ ...head, groups: [{ ...group, epoch: 2 }] }, undefined, "STALE_EPOCH"],
-      [{ ...head, groups: [{ ...group, blocks: [[0], [1]] }] }, undefined, "STALE_EPOCH"],
-      [{ ...head, groups: [{ ...group, blocks: [[0, 1]] }] }, undefined, "BAD_LENGTH"],
-      [{ ...head, groups: [{ ...group, blocks: [[0, 2]] }] }, new Uint8Array(8), "BAD_INDEX"],
-      [{ ...head, groups: [group], from: 1 }, undefined, "BAD_MESSAGE"],
-      [{ ...head, groups: Array.from({ length: 5_000 }, () => group) }, undefined, "TOO_LARGE"],
-      [{ ...head, generation: 2, seq: 1, waitMs: 0, groups: [group] }, undefined, "TIMEOUT"],
+      [{}, one, "BAD_MESSAGE"],
+      [{ ...head, entries: 0 }, undefined, "EMPTY"],
+      [{ ...head, entries: 2 }, columnsOf([1, 9]), "STALE_EPOCH"],
+      [{ ...head, entries: 1 }, columnsOf([0]), "STALE_EPOCH"],
+      [{ ...head, entries: 1 }, undefined, "BAD_LENGTH"],
+      [{ ...head, entries: 1, part: [1] }, columnsOf([1], [2], [0]), "BAD_LENGTH"],
+      [{ ...head, entries: 1, part: [2] }, columnsOf([1], [2], [0, 0]), "BAD_INDEX"],
+      [{ ...head, entries: 1, from: 1 }, one, "BAD_MESSAGE"],
+      [{ ...head, entries: 5_000 }, one, "TOO_LARGE"],
+      [{ ...head, generation: 2, seq: 1, waitMs: 0, entries: 1 }, one, "TIMEOUT"],
     ];
     const subject = subjects.read(0, "raw");
     for (const [fields, data, code] of cases) {
       expect(await refusal(subject, encodeMessage(fields, data))).toBe(code);
     }
     expect(await refusal(subject, new Uint8Array(0))).toBe("BAD_MESSAGE");
-    expect(await refusal(subject, encodeMessage({ ...head, groups: [group] }))).toBe("");
+    expect(await refusal(subject, encodeMessage({ ...head, entries: 1 }, one))).toBe("");
   });
 
   test("with a configuration that nests without end is refused as any, twenty times", async () => {

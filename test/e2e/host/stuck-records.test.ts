@@ -82,9 +82,11 @@ test("a record that the fold rejects and nobody expected is described, and every
     subjects.log(0, "raw", "push", "d", 0),
     encodeMessage(push, Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x3f)),
   );
-  const group = { parameter: "d", verb: "push", ...elements, ...mix, blocks: [[0, 10, 1]] };
-  const batch = { ...head, n: 2, groups: [group] };
-  raw.publish(subjects.batch(0, "raw"), encodeMessage(batch, new Uint8Array(16)));
+  const { dtype, encoding } = elements;
+  const run = { verb: "push", dtype, encoding, entries: 1, elements: 1, ...mix };
+  // The columns of numbers and counts, and the values.
+  const batch = { ...head, n: 2, runs: [run] };
+  raw.publish(subjects.batch(0, "raw"), encodeMessage(batch, new Uint8Array(24)));
   const codes: unknown[] = [];
   for await (const message of answers) {
     codes.push(...parseAnswers(decodeMessage(message.data)).outcomes.map(({ code }) => code));
@@ -101,10 +103,10 @@ test("a record that the fold rejects and nobody expected is described, and every
     await act();
     await client.pushFull("count", ONE, 1, 1);
     const rejected = (await updates()).filter(({ trainer }) => trainer === "raw");
-    const expected = { outcome: "rejected", code: "UNSUPPORTED", encoding: "bfloat16" };
+    const expected = { outcome: "rejected", code: "UNSUPPORTED" };
     expect(rejected).toMatchObject([
-      { number: 1, parameter: "d", bytes: 2, elements: 1, ...expected },
-      { number: 2, parameter: "d", ...expected },
+      { number: 1, parameter: "d", encoding: "bfloat16", bytes: 2, elements: 1, ...expected },
+      { number: 2, verb: "batch", ...expected },
     ]);
     const found = await pserver("find", "rejected");
     expect(found).toMatchObject({ code: 0 });

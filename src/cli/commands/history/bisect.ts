@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { BisectResult, Judge, OrderedRecord, Verdict } from "../../../history/bisect.ts";
 import type { Cut, ResolvedPoint } from "../../../history/points.ts";
+import type { RecordParameters } from "../../../history/record-parameters.ts";
 import type { ReplayedModel } from "../../../history/replay/replayed-model.ts";
 import type { HistorySource } from "../../../history/source.ts";
 import { PserverError } from "../../../protocol/errors.ts";
@@ -178,19 +179,22 @@ async function showResult(
   judged: number,
 ): Promise<void> {
   const [first] = records;
+  const { RecordParameters } = await import("../../../history/record-parameters.ts");
+  const parameters = new RecordParameters(source, ends.bad.cut, context.signal);
+  const named: NamedSource = { source, parameters };
   if (output.json) {
     const [good, bad] = await Promise.all([pointEntry(ends.good), pointEntry(ends.bad)]);
     const found = await Promise.all(
-      records.slice(0, RECORDS_SHOWN).map((record) => recordEntry(context, source, record)),
+      records.slice(0, RECORDS_SHOWN).map((record) => recordEntry(context, named, record)),
     );
     output.value({ good, bad, judged, records: found });
   } else if (records.length === 1 && first !== undefined) {
-    output.lines([`first bad: ${await describeRecord(context, source, first)}`]);
+    output.lines([`first bad: ${await describeRecord(context, named, first)}`]);
   } else {
     const count = formatCount(records.length, "record");
     output.lines([`the first bad one is among ${count}, between which nothing could be judged:`]);
     for (const record of records.slice(0, RECORDS_SHOWN)) {
-      output.lines([`  ${await describeRecord(context, source, record)}`]);
+      output.lines([`  ${await describeRecord(context, named, record)}`]);
     }
   }
   if (records.length !== 1) context.setExitCode(EXIT.failure);
@@ -199,9 +203,15 @@ async function showResult(
 /** Records that are named where skips leave several. */
 const RECORDS_SHOWN = 100;
 
+/** Where records are, and what tells their parameters. */
+interface NamedSource {
+  readonly source: HistorySource;
+  readonly parameters: RecordParameters;
+}
+
 async function describeRecord(
   { signal }: CliContext,
-  source: HistorySource,
+  { source, parameters }: NamedSource,
   { shard, position, timeMs }: OrderedRecord,
 ): Promise<string> {
   const { recordAt, summarizeRecord } = await import("../../../history/source.ts");
@@ -211,17 +221,20 @@ async function describeRecord(
   const summary = record && summarizeRecord(source.job, record);
   const { sender, verb = "" } = summary ?? {};
   const from = sender === undefined ? "a host" : `${sender.trainer}/${sender.session}:${sender.n}`;
-  return `${from}, ${verb}, at ${showPosition(shard, position)}, ${formatTime(timeMs)}`;
+  const names = record === undefined ? [] : await parameters.of(shard, record);
+  const of = names.length === 0 ? "" : ` of ${names.join(", ")}`;
+  return `${from}, ${verb}${of}, at ${showPosition(shard, position)}, ${formatTime(timeMs)}`;
 }
 
 async function recordEntry(
   { signal }: CliContext,
-  source: HistorySource,
+  { source, parameters }: NamedSource,
   { shard, position, timeMs }: OrderedRecord,
 ): Promise<unknown> {
   const { recordAt, summarizeRecord } = await import("../../../history/source.ts");
   const { formatTime } = await import("../../../history/points.ts");
   const record = await recordAt(source.shard(shard), position, signal);
   const { sender, verb } = (record && summarizeRecord(source.job, record)) ?? {};
-  return { time: formatTime(timeMs), shard, ...position, ...sender, verb };
+  const names = record === undefined ? [] : await parameters.of(shard, record);
+  return { time: formatTime(timeMs), shard, ...position, ...sender, verb, parameters: names };
 }
