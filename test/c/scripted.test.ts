@@ -165,6 +165,7 @@ const SCENARIOS = {
     "a request is not repeated while its chunks come",
     "a request is not repeated while its answer may be on the way",
     "after STALE_EPOCH the parameters of what is missing are looked up",
+    "what a shard says to be stale and hosts do not is asked for with growing pauses",
     "what was initialized anew is read anew, and nothing else",
     "a part of what was initialized anew is read anew",
     "what was not initialized anew is read on",
@@ -176,6 +177,13 @@ const SCENARIOS = {
     "a chunk that does not fit its request fails the call, and nothing of it is given",
     "what has not changed is not asked for, and stays where it is",
     "what was read of another journal or parameter says nothing",
+  ],
+  names: [
+    "many names are looked up with few requests, and once",
+    "a list of names is not taken for another one",
+    "after STALE_EPOCH names given again are looked up, and their numbers are others",
+    "a parameter whose blocks have no numbers is an error",
+    "calls allocate no memory for each of their tensors",
   ],
   initializations: [
     "a trainer that is selected to create a parameter and fails gives that up",

@@ -309,6 +309,15 @@ export function excesses(): [string, Buffer][] {
         }),
       ),
     ],
+    ["number-0", get(w({ firstNumber: 0 }), pulled())],
+    ["number-2^32", get(w({ firstNumber: 2 ** 32 }), pulled())],
+    ["number-absent", get(w({ firstNumber: undefined }), pulled())],
+    [
+      "numbers-beyond",
+      get(
+        w({ shape: [4], firstNumber: 2 ** 32 - 1, layout: { ...layout, elements: 4, blocks: 2 } }),
+      ),
+    ],
     ["shards-257", get(w({ layout: { ...layout, firstShard: 256, shards: 257 } }), pulled())],
     ["first-shard", get(w({ layout: { ...layout, firstShard: 16 } }), pulled())],
     ["long-name", get(status({ ...W, name: "w".repeat(2000) }))],
@@ -344,14 +353,27 @@ export function excesses(): [string, Buffer][] {
   ];
 }
 
-/** Pieces that do not fit a request for two entries. */
+/** Chunks that do not fit a request for two entries. */
 function pieces(): [string, Buffer][] {
   return [
     ["piece-from-2", piece(2, [1])],
     ["piece-from-4096", piece(4096, [1])],
     ["piece-from-huge", piece(2 ** 53 - 1, [1])],
     ["piece-of-3", piece(0, [1, 1, 1])],
-    ["piece-of-many", piece(0, new Array<number>(500).fill(0))],
+    ["piece-of-many", piece(0, new Array<number>(400).fill(0))],
+    ["piece-claims-1", piece(0, [1, 1], { entries: 1 })],
+    ["piece-claims-3", piece(0, [1, 1], { entries: 3 })],
+    ["piece-claims-4097", piece(0, [1, 1], { entries: 4097 })],
+    ["piece-claims-huge", piece(0, [1, 1], { entries: 2 ** 53 - 1 })],
+    ["piece-claims-none", piece(0, [1, 1], { entries: 0 })],
+    ["piece-claims-nothing", piece(0, [1, 1], { entries: undefined })],
+    ["piece-without-a-version", piece(0, [1, 1], { bytes: -8 })],
+    ["piece-without-a-byte", piece(0, [1, 1], { bytes: -1 })],
+    ["piece-without-data", piece(0, [1, 1], { bytes: -16 })],
+    ["piece-nan", piece(0, [Number.NaN, 1])],
+    ["piece-infinite", piece(0, [Number.POSITIVE_INFINITY, 1])],
+    ["piece-version-2^53", piece(0, [2 ** 53, 1])],
+    ["piece-version-least", piece(0, [Number.MIN_VALUE, 1])],
     ["piece-of-none", piece(0, [])],
     ["piece-known", piece(0, [0, 1])],
     ["piece-short", piece(0, [1, 1], { bytes: 15 })],

@@ -59,7 +59,7 @@ export function input(calls: Calls, mode: number, ...events: Buffer[]): Buffer {
   return Buffer.concat([Buffer.of(CALLS.indexOf(calls), mode), ...events]);
 }
 
-function parameter(name: string, shape: readonly number[], more: Fields = {}): Fields {
+function parameter(name: string, firstNumber: number, shape: readonly number[]): Fields {
   const elements = shape.reduce((product, size) => product * size, 1);
   const config = {
     optimizer: { name: "sgd" },
@@ -67,11 +67,11 @@ function parameter(name: string, shape: readonly number[], more: Fields = {}): F
     stalenessScaling: shape[1] === 2,
   };
   const layout = { elements, blockElements: 2, blocks: elements / 2, firstShard: 15, shards: 16 };
-  return { name, dtype: "float32", shape, config, epoch: 2, ready: true, layout, ...more };
+  return { name, dtype: "float32", shape, config, epoch: 2, firstNumber, ready: true, layout };
 }
 
-export const W = parameter("w", [2, 1]);
-export const EMBEDDING = parameter("emb:sparse-0", [2, 2]);
+export const W = parameter("w", 7, [2, 1]);
+export const EMBEDDING = parameter("emb:sparse-0", 11, [2, 2]);
 
 export function status(...parameters: (Fields | null)[]): Buffer {
   const at = [{ generation: 1, seq: 3 }];
@@ -93,11 +93,18 @@ export function pulled(more: Fields = {}, data = W_BYTES): Buffer {
   return reply(fields, data);
 }
 
-/** A piece of the reply to a batched read; its values are zeros, eight bytes for each version but 0. */
+/**
+ * A chunk of the reply to a batched read; its values are zeros, eight bytes for each version but 0, unless `bytes` says
+ * how many there are. Negative: so many bytes of the versions are missing, too.
+ */
 export function piece(from: number, versions: readonly number[], more: Fields = {}): Buffer {
   const { kind = REPLY, bytes, ...entries } = more as { kind?: number; bytes?: number } & Fields;
-  const data = new Uint8Array(bytes ?? 8 * versions.filter((version) => version > 0).length);
-  const head = { from, more: kind !== REPLY, generation: 1, seq: 900, versions, ...entries };
+  const valueBytes = bytes ?? 8 * versions.filter((version) => version > 0).length;
+  const column = new Uint8Array(Float64Array.from(versions).buffer);
+  const data = new Uint8Array(column.length + valueBytes);
+  data.set(column.subarray(0, data.length));
+  const position = { generation: 1, seq: 900 };
+  const head = { from, more: kind !== REPLY, ...position, entries: versions.length, ...entries };
   return event(kind, encodeMessage(head, data));
 }
 

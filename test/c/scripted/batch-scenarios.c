@@ -7,17 +7,23 @@
 
 static void only_serve(const struct published *message) { serve(message); }
 
+/** Finds a run of a batch; false if there is none. */
+static bool find_run(const struct published *record, size_t place, struct ps_value *run) {
+  struct ps_value runs;
+  const uint8_t *at = NULL;
+  if (!ps_map_find(&record->message.fields, "runs", &runs) || place >= runs.count) return false;
+  for (size_t i = 0; i <= place; i++) EXPECT(ps_list_next(&runs, &at, run));
+  return true;
+}
+
 /** Returns the number of entries of a batch; 0 for any other record. */
 static size_t entries_of(const struct published *record) {
-  struct ps_value groups;
-  struct ps_value group;
-  struct ps_value blocks;
-  const uint8_t *at = NULL;
+  struct ps_value run;
   size_t count = 0;
-  if (!ps_map_find(&record->message.fields, "groups", &groups)) return 0;
-  while (ps_list_next(&groups, &at, &group)) {
-    EXPECT(ps_map_find(&group, "blocks", &blocks));
-    count += blocks.count;
+  for (size_t i = 0; find_run(record, i, &run); i++) {
+    uint64_t entries = 0;
+    EXPECT(ps_map_whole(&run, "entries", &entries));
+    count += entries;
   }
   return count;
 }
@@ -47,7 +53,12 @@ static void one_record(void) {
   for (size_t shard = 0; shard < 2; shard++) {
     EXPECT(shard_in(to(NULL, shard)) == shard);
     EXPECT(entries_of(to(NULL, shard)) == 3 - shard);
-    EXPECT(to(NULL, shard)->message.data_bytes == (3 - shard) * 8);
+    /* Padded numbers and counts, and two elements for each block. */
+    EXPECT(to(NULL, shard)->message.data_bytes == 2 * (16 - 8 * shard) + (3 - shard) * 8);
+    for (size_t entry = 0; entry < 3 - shard; entry++) {
+      EXPECT(uint32_in(to(NULL, shard), 0, entry) == first_number("w", 1, 2) + shard + 2 * entry);
+      EXPECT(uint32_in(to(NULL, shard), 16 - 8 * shard, entry) == 2);
+    }
     EXPECT(are_same(to(NULL, shard), to(NULL, 2 + shard)));
   }
   closed(client);
@@ -88,13 +99,13 @@ static void reject_in_first_shard(const struct published *message) {
 }
 
 static void names_the_block(void) {
-  rejection_text = "\"w\" block 2: expected other bytes";
+  rejection_text = "entry 1, \"w\" block 2: expected other bytes";
   pserver_client *client = connected_to_five(reject_in_first_shard);
   EXPECT_ERROR(BAD_LENGTH, push(client, 3000));
   const char *text;
   const char *details = pserver_last_error_details();
   pserver_last_error(&text);
-  EXPECT(strcmp(text, "w block 2: \"w\" block 2: expected other bytes (other updates of the call: "
+  EXPECT(strcmp(text, "w block 2: entry 1, \"w\" block 2: expected other bytes (other updates of the call: "
                       "2 applied, 0 unknown, 0 not sent)") == 0);
   EXPECT(strstr(details, "\"parameter\":\"w\",\"block\":2,\"shard\":0,\"n\":1") != NULL);
   EXPECT(strstr(details, "{\"parameter\":\"w\",\"index\":3,\"shard\":1,\"n\":1}") != NULL);
@@ -102,15 +113,20 @@ static void names_the_block(void) {
 }
 
 static void names_no_block(void) {
-  rejection_text = "groups[0]: expected something else";
-  pserver_client *client = connected_to_five(reject_in_first_shard);
-  EXPECT_ERROR(BAD_LENGTH, push(client, 3000));
-  const char *text;
-  pserver_last_error(&text);
-  EXPECT(strstr(text, "w block 0 and 2 others of its record: groups[0]: expected something else") ==
-         text);
-  EXPECT(strstr(pserver_last_error_details(), "\"block\":") == NULL);
-  closed(client);
+  static const char *const texts[] = {"runs[0]: expected something else", "entry 3: of no block",
+                                      "entry of a batch: wrong"};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    char expected[100];
+    rejection_text = texts[i];
+    pserver_client *client = connected_to_five(reject_in_first_shard);
+    EXPECT_ERROR(BAD_LENGTH, push(client, 3000));
+    const char *text;
+    pserver_last_error(&text);
+    snprintf(expected, sizeof expected, "w block 0 and 2 others of its record: %s", texts[i]);
+    EXPECT(strstr(text, expected) == text);
+    EXPECT(strstr(pserver_last_error_details(), "\"block\":") == NULL);
+    closed(client);
+  }
 }
 
 static void unknown(void) {
@@ -165,14 +181,12 @@ static void late(void) {
   closed(client);
 }
 
-/** Whether the first group of a batch names versions. */
+/** Whether the first run of a batch names versions. */
 static bool names_versions(const struct published *batch) {
-  struct ps_value groups;
-  struct ps_value group;
+  struct ps_value run;
   struct ps_value seen;
-  const uint8_t *at = NULL;
-  EXPECT(ps_map_find(&batch->message.fields, "groups", &groups) && ps_list_next(&groups, &at, &group));
-  return ps_map_find(&group, "seen", &seen);
+  EXPECT(find_run(batch, 0, &run));
+  return ps_map_find(&run, "seen", &seen);
 }
 
 /** A batch that names versions is rejected. */

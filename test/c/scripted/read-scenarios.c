@@ -1,4 +1,5 @@
 /* Batched reads: which blocks are requested together, and how chunks of answers are handled. */
+#include <math.h>
 #include <string.h>
 
 #include "scripted.h"
@@ -13,10 +14,12 @@ struct chunk {
   uint64_t count;
   bool more;
   /** The version of each entry; NULL: 5. */
-  const uint64_t *versions;
+  const double *versions;
   uint64_t generation;
-  /** Bytes that are missing from its values. */
+  /** Bytes that are missing from its end. */
   size_t lacking;
+  /** The number of entries that it claims to have; 0: as many as it has. */
+  uint64_t claimed;
 };
 
 static const char *const names[PARAMETERS] = {"a", "b", "c", "d"};
@@ -24,24 +27,25 @@ static float values[PARAMETERS][2];
 
 /** The values of entry i are i and 7. */
 static void chunk_after(int64_t delay_ms, const struct published *read, struct chunk chunk) {
-  float data[64][2];
-  uint64_t count = 0;
+  uint8_t data[64 * 2 * PS_VALUE_BYTES];
+  uint8_t *next = data;
   struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "from", chunk.from);
   ps_draft_flag(&draft, "more", chunk.more);
   ps_draft_whole(&draft, "generation", chunk.generation == 0 ? 1 : chunk.generation);
   ps_draft_whole(&draft, "seq", 9);
-  ps_draft_key(&draft, "versions");
-  ps_pack_list(&draft, chunk.count);
+  ps_draft_whole(&draft, "entries", chunk.claimed == 0 ? chunk.count : chunk.claimed);
   for (uint64_t i = 0; i < chunk.count; i++) {
-    uint64_t version = chunk.versions == NULL ? 5 : chunk.versions[i];
-    ps_pack_whole(&draft, version);
-    if (version == 0) continue;
-    data[count][0] = (float)(chunk.from + i);
-    data[count++][1] = 7;
+    ps_put_float64(&next, chunk.versions == NULL ? 5 : chunk.versions[i]);
   }
-  EXPECT_OK(ps_draft_end_and_append(&draft, data, count * PS_VALUE_BYTES - chunk.lacking));
+  for (uint64_t i = 0; i < chunk.count; i++) {
+    float value[2] = {(float)(chunk.from + i), 7};
+    if (chunk.versions != NULL && chunk.versions[i] == 0) continue;
+    memcpy(next, value, sizeof value);
+    next += sizeof value;
+  }
+  EXPECT_OK(ps_draft_end_and_append(&draft, data, (size_t)(next - data) - chunk.lacking));
   bytes_after(delay_ms, read->reply, draft.buffer.data, draft.buffer.size);
   ps_draft_release(&draft);
 }
@@ -85,6 +89,10 @@ static void reads_together(void) {
   pserver_client *client = began(answer_reads);
   EXPECT_OK(get_all(client, PARAMETERS));
   EXPECT(have_values(PARAMETERS) && count_to("read") == 1 && count_to("pull") == 0);
+  EXPECT(number_in(to("read", 0), "entries") == PARAMETERS);
+  for (size_t i = 0; i < PARAMETERS; i++) {
+    EXPECT(uint32_in(to("read", 0), 0, i) == first_number(names[i], 1, 2));
+  }
   EXPECT_OK(get_all(client, PARAMETERS));
   EXPECT(number_in(to("read", 1), "generation") == 2 && number_in(to("read", 1), "seq") == 9);
   closed(client);
@@ -196,8 +204,28 @@ static void reads_anew_what_was_initialized_anew(void) {
   pserver_client *client = began(initialize_anew);
   EXPECT_OK(get_all(client, PARAMETERS));
   EXPECT(count_to("read") == 2 && count_to("pull") == 0);
+  for (size_t i = 1; i < PARAMETERS; i++) {
+    EXPECT(uint32_in(to("read", 0), 0, i) == first_number(names[i], 1, 2));
+    EXPECT(uint32_in(to("read", 1), 0, i - 1) == first_number(names[i], 1, 3));
+  }
   EXPECT(values[0][0] == 0 && values[0][1] == 7);
   EXPECT(values[1][0] == 0 && values[2][0] == 1 && values[3][0] == 2 && values[3][1] == 7);
+  closed(client);
+}
+
+/** The shard has lost the blocks, and no host knows it yet. */
+static void lose_blocks(const struct published *message) {
+  if (serve(message)) return;
+  if (message->at_ms - to("read", 0)->at_ms < 3000) error_after(1, message, "STALE_EPOCH", 0);
+  else chunk_after(1, message, (struct chunk){.count = PARAMETERS});
+}
+
+static void asks_with_pauses_for_what_is_lost(void) {
+  pserver_client *client = began(lose_blocks);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(have_values(PARAMETERS) && count_to("read") > 3 && count_to("read") < 20);
+  EXPECT(count_to("status") == count_to("read"));
+  EXPECT(to("read", 1)->at_ms - to("read", 0)->at_ms < 200);
   closed(client);
 }
 
@@ -392,7 +420,9 @@ static void waits_while_unread(void) {
 }
 
 static void refuses_chunks_that_do_not_fit(void) {
-  static const uint64_t no_versions[PARAMETERS] = {5, 5, 5, 0};
+  static const double no_versions[PARAMETERS] = {5, 5, 5, 0};
+  static const double lies[][PARAMETERS] = {
+      {5, 5, 5.5, 5}, {-1, 5, 5, 5}, {5, 5, 5, 9007199254740992.0}, {5, NAN, 5, 5}, {INFINITY, 5, 5, 5}};
   const struct chunk chunks[] = {
       {.from = PARAMETERS, .count = 1},
       {.from = 5000, .count = 1},
@@ -401,6 +431,18 @@ static void refuses_chunks_that_do_not_fit(void) {
       {.from = 0, .count = PARAMETERS, .versions = no_versions},
       {.from = 0, .count = PARAMETERS, .lacking = 1},
       {.from = 0, .count = PARAMETERS, .lacking = PS_VALUE_BYTES},
+      /* Without values, and with too few versions. */
+      {.from = 0, .count = PARAMETERS, .lacking = PARAMETERS * PS_VALUE_BYTES},
+      {.from = 0, .count = PARAMETERS, .lacking = PARAMETERS * PS_VALUE_BYTES + 1},
+      {.from = 0, .count = PARAMETERS, .claimed = PARAMETERS - 1},
+      {.from = 0, .count = PARAMETERS, .claimed = 2 * PARAMETERS},
+      {.from = 0, .count = PARAMETERS, .claimed = 4097},
+      {.from = 0, .count = PARAMETERS, .claimed = 1ull << 53},
+      {.from = 0, .count = PARAMETERS, .versions = lies[0]},
+      {.from = 0, .count = PARAMETERS, .versions = lies[1]},
+      {.from = 0, .count = PARAMETERS, .versions = lies[2]},
+      {.from = 0, .count = PARAMETERS, .versions = lies[3]},
+      {.from = 0, .count = PARAMETERS, .versions = lies[4]},
   };
   for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
     wrong = chunks[i];
@@ -413,7 +455,7 @@ static void refuses_chunks_that_do_not_fit(void) {
 
 /* The known values. */
 
-static uint64_t versions[PARAMETERS];
+static double versions[PARAMETERS];
 static uint64_t generation;
 
 static void answer_versions(const struct published *message) {
@@ -424,18 +466,13 @@ static void answer_versions(const struct published *message) {
 
 /** Returns the known version that a request carries for an entry; 0 if none. */
 static uint64_t told_version(size_t read, size_t entry) {
-  struct ps_value groups;
-  struct ps_value group;
   struct ps_value have;
-  struct ps_value version;
-  const uint8_t *at = NULL;
-  uint64_t told = 0;
-  EXPECT(ps_map_find(&to("read", read)->message.fields, "groups", &groups));
-  for (size_t i = 0; i <= entry; i++) EXPECT(ps_list_next(&groups, &at, &group));
-  at = NULL;
-  if (!ps_map_find(&group, "have", &have)) return 0;
-  EXPECT(ps_list_next(&have, &at, &version) && ps_value_whole(&version, &told));
-  return told;
+  double told;
+  const struct ps_message *message = &to("read", read)->message;
+  if (!ps_map_find(&message->fields, "have", &have)) return 0;
+  EXPECT(have.boolean && message->data_bytes == PARAMETERS * (sizeof(uint32_t) + sizeof told));
+  memcpy(&told, message->data + PARAMETERS * sizeof(uint32_t) + entry * sizeof told, sizeof told);
+  return (uint64_t)told;
 }
 
 /** Reads everything, and then what has changed: only entry 2, if the journal is the same. */
@@ -445,7 +482,7 @@ static pserver_origins *read_twice(pserver_client *client, pserver_tensor *first
   pserver_origins *after = NULL;
   pserver_known known[PARAMETERS];
   generation = 1;
-  for (size_t i = 0; i < PARAMETERS; i++) versions[i] = 5 + i;
+  for (size_t i = 0; i < PARAMETERS; i++) versions[i] = 5 + (double)i;
   EXPECT_OK(pserver_get_known(client, names, first, PARAMETERS, NULL, &before, NULL, TIMEOUT_MS));
   for (size_t i = 0; i < PARAMETERS; i++) known[i] = (pserver_known){first[i].data, before, i};
   memset(versions, 0, sizeof versions);
@@ -539,6 +576,8 @@ const struct scenario read_scenarios[] = {
     {"a request is not repeated while its chunks come", waits_while_chunks_come},
     {"a request is not repeated while its answer may be on the way", waits_while_unread},
     {"after STALE_EPOCH the parameters of what is missing are looked up", looks_up_what_is_missing},
+    {"what a shard says to be stale and hosts do not is asked for with growing pauses",
+     asks_with_pauses_for_what_is_lost},
     {"what was initialized anew is read anew, and nothing else", reads_anew_what_was_initialized_anew},
     {"a part of what was initialized anew is read anew", reads_a_part_anew},
     {"what was not initialized anew is read on", reads_on_what_was_not_initialized_anew},

@@ -153,6 +153,13 @@ bool is_to(const struct published *message, const char *verb) {
 
 bool is_record(const struct published *message) { return strstr(message->subject, ".log.") != NULL; }
 
+uint32_t uint32_in(const struct published *message, size_t start, size_t place) {
+  uint32_t number;
+  EXPECT(start + (place + 1) * sizeof number <= message->message.data_bytes);
+  memcpy(&number, message->message.data + start + place * sizeof number, sizeof number);
+  return number;
+}
+
 uint64_t number_in(const struct published *message, const char *key) {
   uint64_t number = 0;
   EXPECT(ps_map_whole(&message->message.fields, key, &number));
@@ -363,9 +370,13 @@ static void pack_layout(struct ps_draft *draft) {
   }
 }
 
+uint32_t first_number(const char *name, size_t bytes, uint64_t epoch) {
+  return ps_name_hash(name, bytes) % 400000 * 10000 + (uint32_t)epoch;
+}
+
 /** The parameter "w", or one like it. */
 static void pack_parameter(struct ps_draft *draft, const void *name, size_t bytes) {
-  ps_pack_map(draft, 7);
+  ps_pack_map(draft, 8);
   ps_pack_text(draft, "name", 4);
   ps_pack_text(draft, name, bytes);
   ps_pack_text(draft, "dtype", 5);
@@ -379,6 +390,9 @@ static void pack_parameter(struct ps_draft *draft, const void *name, size_t byte
   bool is_anew = job.anew_from != NULL && memcmp(name, job.anew_from, bytes) >= 0;
   ps_pack_text(draft, "epoch", 5);
   ps_pack_whole(draft, job.epoch + is_anew);
+  ps_pack_text(draft, "firstNumber", 11);
+  ps_pack_whole(draft,
+                job.number == NULL ? first_number(name, bytes, job.epoch + is_anew) : *job.number);
   ps_pack_text(draft, "ready", 5);
   msgpack_pack_true(&draft->packer);
   ps_pack_text(draft, "layout", 6);

@@ -42,6 +42,8 @@ struct scripted_job {
   /** Epoch of the parameters; from this name on, in order, it is higher by 1; NULL: for none. */
   uint64_t epoch;
   const char *anew_from;
+  /** Number of block 0 of every parameter; NULL: first_number(). */
+  const uint64_t *number;
   /** Of the parameter "w", and of any other that is asked for: blocks of some rows, of two elements; block i
    * is on shard i modulo `shards`. */
   uint64_t blocks;
@@ -86,6 +88,10 @@ bool is_to(const struct published *message, const char *verb);
 bool is_record(const struct published *message);
 /** Returns a whole number in a message, which must have it. */
 uint64_t number_in(const struct published *message, const char *key);
+/** Returns the number of block 0 of a parameter of the job. */
+uint32_t first_number(const char *name, size_t bytes, uint64_t epoch);
+/** Returns the number at this place of a uint32 column that begins with byte `start` of the tensor bytes. */
+uint32_t uint32_in(const struct published *message, size_t start, size_t place);
 /** Shard, or block, that the subject of a record names. */
 unsigned shard_in(const struct published *message);
 unsigned block_in(const struct published *message);
@@ -165,6 +171,7 @@ extern const struct scenario cancel_scenarios[];
 extern const struct scenario fallback_scenarios[];
 extern const struct scenario loss_scenarios[];
 extern const struct scenario read_scenarios[];
+extern const struct scenario name_scenarios[];
 extern const struct scenario init_scenarios[];
 extern const struct scenario reaction_scenarios[];
 

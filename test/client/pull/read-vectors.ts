@@ -177,7 +177,7 @@ function chosen(): Reading[] {
     }),
     whole("rows", [table], { indices: [numbers(50, (i) => (i * 79) % 4000), numbers(3)] }),
     whole("columns of rows", [table], { indices: [numbers(50, (i) => i * 5), [2, 0]] }),
-    whole("rows whose numbers take four bytes", [wide], {
+    whole("rows of two shards", [wide], {
       indices: [
         [79_999, 80_000, 5, 5],
         [0, 1],

@@ -207,11 +207,12 @@ function gradientsOf(parameters: readonly ParameterInfo[]): readonly SentCall[] 
 }
 
 const DOTS = parameter("dots", [9_000], { blockElements: 1 });
+const DUST = many(5_000, 1);
 const KIBS = [...many(18, 15_360), parameter("less", [65_535]), parameter("alone", [65_536])];
 
 /** Calls that fill batches up to each of their limits, too large for a file. */
 export const limitCalls: readonly CallVector[] = [
-  { what: "bytes of the header", job: job(many(5_000, 1)), calls: gradientsOf(many(5_000, 1)) },
+  { what: "entries, of many parameters", job: job(DUST), calls: gradientsOf(DUST) },
   { what: "entries", job: job([DOTS]), calls: gradientsOf([DOTS]) },
   { what: "first values", job: job([DOTS]), calls: [{ kind: "create", ...whole(DOTS) }] },
   { what: "bytes of the elements, and of an entry", job: job(KIBS), calls: gradientsOf(KIBS) },
@@ -220,7 +221,7 @@ export const limitCalls: readonly CallVector[] = [
     job: job(KIBS, { payloadBytes: 300_000 }),
     calls: gradientsOf(KIBS),
   },
-  ...[70_038, 70_039].map((payloadBytes) => ({
+  ...[70_059, 70_060].map((payloadBytes) => ({
     // The second has a byte more, which is what one more block in each batch needs.
     what: `first values, messages of ${payloadBytes} bytes`,
     job: job([DOTS], { payloadBytes }),

@@ -98,7 +98,7 @@ function randomParameter(random: Random, i: number): ParameterInfo {
 }
 
 function randomShape(random: Random, isSparse: boolean): readonly number[] {
-  // More rows in a block than two bytes can number.
+  // Many rows in a block.
   if (isSparse && random.chance(0.2)) return [70_000 + random.below(100_000), 1 + random.below(2)];
   if (isSparse) return [1 + random.below(500), 1 + random.below(40)];
   return (

@@ -140,6 +140,8 @@ struct ps_parameter {
   uint64_t epoch;
   bool is_ready;
   struct ps_layout layout;
+  /** Number of block 0: see docs/reference/protocol.md, "Block numbers". */
+  uint32_t first_number;
   /** The encoded configuration as the host has sent it, for `init` records. */
   uint8_t *config;
   size_t config_bytes;
@@ -165,6 +167,9 @@ void ps_parameter_unref(struct ps_parameter *parameter);
 /** Whether the parameter has this name of so many bytes. */
 bool ps_has_name(const struct ps_parameter *parameter, const char *name, size_t bytes);
 
+/** Returns the number of the block with this index, by which batches and batched reads name it. */
+uint32_t ps_number_of_block(const struct ps_parameter *parameter, uint64_t index);
+
 /** Returns the shard of the block with this index. */
 unsigned ps_shard_of_block(const struct ps_parameter *parameter, uint64_t index);
 
@@ -177,25 +182,42 @@ uint64_t ps_row_elements(const struct ps_parameter *parameter);
 /** Whether every block consists of whole rows. */
 bool ps_is_cut_between_rows(const struct ps_parameter *parameter);
 
-/** Buckets of the hash table. */
-#define PS_PARAMETER_BUCKETS 1024
+/** Names that calls have given together, and their parameters. All zeros: none. */
+struct ps_name_list {
+  /** The names one after the other, each with its final zero. */
+  char *names;
+  struct ps_parameter **parameters;
+  size_t count;
+};
+
+/** Lists of names that are remembered. */
+#define PS_NAME_LISTS 4
 
 /**
  * The initialized parameters that the client knows, by name. Calling threads look them up before they use the
- * I/O thread, so the table has its own lock.
+ * I/O thread, so the table has its own lock. Trainers give the same names in every step: so the last long lists
+ * of names are remembered, and names given again are only compared. Lists hold references, and are forgotten when any
+ * parameter is.
  */
 struct ps_parameters {
   pthread_mutex_t lock;
-  struct ps_parameter *buckets[PS_PARAMETER_BUCKETS];
+  /** A power of two of them. */
+  struct ps_parameter **buckets;
+  size_t bucket_count;
+  size_t count;
+  struct ps_name_list lists[PS_NAME_LISTS];
+  /** The list that makes room for the next one. */
+  size_t list_turn;
 };
 
-/** Initializes an empty table. INTERNAL. */
+/** Initializes a table that is all zeros. INTERNAL. */
 pserver_status ps_parameters_init(struct ps_parameters *parameters);
 void ps_parameters_release(struct ps_parameters *parameters);
 
 /**
- * Fills the NULL entries of `found` with the parameters that are known, one reference each, and lists up to
- * `capacity` names of those that are not; returns the number of names listed.
+ * Fills the NULL entries of `found` with the parameters that are known, one reference each, up to the name after
+ * which `capacity` names of unknown ones are listed in `missing`; returns the number of names listed. A name may be
+ * NULL: it is unknown.
  */
 size_t ps_parameters_take(struct ps_parameters *parameters, const char *const *names, size_t count,
                           struct ps_parameter **found, const char **missing, size_t capacity);

@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parameters as hosts describe them, and the table of those that a client knows. */
-
-/* Reads parameters from replies. */
+/* Parameters as hosts describe them. */
 
 static bool read_shape(const struct ps_value *fields, struct ps_parameter *parameter) {
   struct ps_value list;
@@ -35,6 +33,15 @@ static bool read_layout(const struct ps_value *fields, struct ps_parameter *para
          layout->block_elements <= elements && layout->shards > 0 && layout->shards <= 256 &&
          layout->first_shard < layout->shards && layout->blocks <= UINT32_MAX &&
          layout->blocks == (elements + layout->block_elements - 1) / layout->block_elements;
+}
+
+/** Reads the number of block 0; those of the other blocks follow it. */
+static bool read_first_number(const struct ps_value *fields, struct ps_parameter *parameter) {
+  uint64_t number;
+  if (!ps_map_whole(fields, "firstNumber", &number) || number == 0) return false;
+  if (number > UINT32_MAX || parameter->layout.blocks - 1 > UINT32_MAX - number) return false;
+  parameter->first_number = (uint32_t)number;
+  return true;
 }
 
 static bool read_flag(const struct ps_value *map, const char *key) {
@@ -79,7 +86,8 @@ pserver_status ps_read_parameter(const struct ps_value *value, struct ps_paramet
   bool is_valid = read_name(value, read) && ps_map_find(value, "dtype", &dtype) &&
                   dtype.type == PS_VALUE_TEXT &&
                   ps_dtype_from_name((const char *)dtype.content, dtype.content_bytes, &read->dtype) &&
-                  read_shape(value, read) && read_layout(value, read) && read_config(value, read) &&
+                  read_shape(value, read) && read_layout(value, read) &&
+                  read_first_number(value, read) && read_config(value, read) &&
                   ps_map_whole(value, "epoch", &read->epoch) && ps_map_find(value, "ready", &ready) &&
                   ready.type == PS_VALUE_BOOLEAN;
   if (is_valid) {
@@ -110,8 +118,19 @@ void ps_parameter_unref(struct ps_parameter *parameter) {
   free(parameter);
 }
 
+void ps_parameters_unref(struct ps_parameter **parameters, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    ps_parameter_unref(parameters[i]);
+    parameters[i] = NULL;
+  }
+}
+
 bool ps_has_name(const struct ps_parameter *parameter, const char *name, size_t bytes) {
   return parameter->name_bytes == bytes && memcmp(parameter->name, name, bytes) == 0;
+}
+
+uint32_t ps_number_of_block(const struct ps_parameter *parameter, uint64_t index) {
+  return parameter->first_number + (uint32_t)index;
 }
 
 unsigned ps_shard_of_block(const struct ps_parameter *parameter, uint64_t index) {
@@ -168,92 +187,4 @@ pserver_status ps_read_parameter_list(const struct ps_message *message, struct p
     (*count)++;
   }
   return PSERVER_OK;
-}
-
-/* The known parameters, in a hash table by name. */
-
-static struct ps_parameter **find_known(struct ps_parameters *known, const char *name, size_t bytes) {
-  struct ps_parameter **link = &known->buckets[ps_name_hash(name, bytes) % PS_PARAMETER_BUCKETS];
-  while (*link != NULL && !ps_has_name(*link, name, bytes)) link = &(*link)->next;
-  return link;
-}
-
-static void forget(struct ps_parameters *known, const char *name, size_t bytes) {
-  struct ps_parameter **link = find_known(known, name, bytes);
-  struct ps_parameter *parameter = *link;
-  if (parameter == NULL) return;
-  *link = parameter->next;
-  ps_parameter_unref(parameter);
-}
-
-/** Stores a parameter and takes over a reference. */
-static void remember(struct ps_parameters *known, struct ps_parameter *parameter) {
-  forget(known, parameter->name, parameter->name_bytes);
-  struct ps_parameter **link = find_known(known, parameter->name, parameter->name_bytes);
-  parameter->next = NULL;
-  *link = parameter;
-}
-
-pserver_status ps_parameters_init(struct ps_parameters *parameters) {
-  if (pthread_mutex_init(&parameters->lock, NULL) == 0) return PSERVER_OK;
-  return ps_no_memory("a lock");
-}
-
-size_t ps_parameters_take(struct ps_parameters *parameters, const char *const *names, size_t count,
-                          struct ps_parameter **found, const char **missing, size_t capacity) {
-  size_t lacking = 0;
-  pthread_mutex_lock(&parameters->lock);
-  for (size_t i = 0; i < count; i++) {
-    if (found[i] != NULL) continue;
-    found[i] = *find_known(parameters, names[i], strlen(names[i]));
-    if (found[i] != NULL) ps_parameter_ref(found[i]);
-    else if (lacking < capacity) missing[lacking++] = names[i];
-  }
-  pthread_mutex_unlock(&parameters->lock);
-  return lacking;
-}
-
-void ps_parameters_remember(struct ps_parameters *parameters, struct ps_parameter *parameter) {
-  pthread_mutex_lock(&parameters->lock);
-  remember(parameters, parameter);
-  pthread_mutex_unlock(&parameters->lock);
-}
-
-void ps_forget_parameters(struct ps_parameters *parameters, struct ps_parameter *const *forgotten,
-                          size_t count) {
-  pthread_mutex_lock(&parameters->lock);
-  for (size_t i = 0; i < count; i++) {
-    if (forgotten[i] != NULL) forget(parameters, forgotten[i]->name, forgotten[i]->name_bytes);
-  }
-  pthread_mutex_unlock(&parameters->lock);
-}
-
-void ps_parameters_unref(struct ps_parameter **parameters, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    ps_parameter_unref(parameters[i]);
-    parameters[i] = NULL;
-  }
-}
-
-void ps_parameters_release(struct ps_parameters *parameters) {
-  for (size_t i = 0; i < PS_PARAMETER_BUCKETS; i++) {
-    while (parameters->buckets[i] != NULL) {
-      struct ps_parameter *parameter = parameters->buckets[i];
-      parameters->buckets[i] = parameter->next;
-      ps_parameter_unref(parameter);
-    }
-  }
-  pthread_mutex_destroy(&parameters->lock);
-}
-
-void ps_forget_seen_versions(struct ps_parameters *parameters) {
-  pthread_mutex_lock(&parameters->lock);
-  for (size_t i = 0; i < PS_PARAMETER_BUCKETS; i++) {
-    for (struct ps_parameter *each = parameters->buckets[i]; each != NULL; each = each->next) {
-      for (uint64_t block = 0; block < each->layout.blocks; block++) {
-        __atomic_store_n(&each->seen[block], 0, __ATOMIC_RELAXED);
-      }
-    }
-  }
-  pthread_mutex_unlock(&parameters->lock);
 }

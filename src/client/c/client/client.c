@@ -50,10 +50,12 @@ static void destroy(struct ps_client *client) {
   ps_requests_release(&client->requests);
   ps_requests_release(&client->control_requests);
   ps_parameters_release(&client->parameters);
-  while (client->open_inits != NULL) {
-    struct ps_open_init *init = client->open_inits;
-    client->open_inits = init->next;
-    free(init);
+  for (size_t i = 0; i < PS_OPEN_INIT_BUCKETS; i++) {
+    while (client->open_inits[i] != NULL) {
+      struct ps_open_init *init = client->open_inits[i];
+      client->open_inits[i] = init->next;
+      free(init);
+    }
   }
   ps_calls_release(&client->calls);
   ps_connection_release(&client->connection);

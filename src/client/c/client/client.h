@@ -20,6 +20,9 @@ struct ps_open_init {
   char name[];
 };
 
+/** Lists of failed initializations, by the hash of the parameter's name: a power of two of them. */
+#define PS_OPEN_INIT_BUCKETS 1024
+
 /**
  * A client. While its I/O thread runs, only that thread uses the fields after `parameters`, except atomic
  * ones. Calling threads give it tasks and wait.
@@ -61,7 +64,7 @@ struct ps_client {
   struct ps_steps steps;
   /** Epoch of the initialization that this trainer is selected for; 0 if it is not. */
   uint64_t init_epoch;
-  struct ps_open_init *open_inits;
+  struct ps_open_init *open_inits[PS_OPEN_INIT_BUCKETS];
 };
 
 /** Finds the client of a handle and takes a reference, to be dropped with ps_client_release(). CLOSED. */

@@ -127,21 +127,32 @@ static pserver_status look_up(struct ps_call *call, const char *const *names, si
   return asked;
 }
 
-pserver_status ps_find_parameters(struct ps_call *call, const char *const *names, size_t count, bool waits,
-                                  struct ps_parameter **found) {
-  const char *missing[PS_PARAMETERS_PER_REQUEST_MAX];
+/** Fails with BAD_NAME if one of the names that are not found can be none. */
+static pserver_status check_names(const struct ps_call *call, const char *const *names, size_t count,
+                                  struct ps_parameter *const *found) {
   char token[PS_TOKEN_SIZE];
-  int64_t pause_ms = PS_PAUSE_MS;
-  memset(found, 0, count * sizeof(struct ps_parameter *));
   for (size_t i = 0; i < count; i++) {
+    if (found[i] != NULL) continue;
     pserver_status status = ps_escape_name(names[i], names[i] == NULL ? 0 : strlen(names[i]), token);
     if (status != PSERVER_OK) return ps_fail_prefixed("%s: ", call->what);
   }
+  return PSERVER_OK;
+}
+
+pserver_status ps_find_parameters(struct ps_call *call, const char *const *names, size_t count, bool waits,
+                                  struct ps_parameter **found) {
+  const char *missing[PS_PARAMETERS_PER_REQUEST_MAX];
+  int64_t pause_ms = PS_PAUSE_MS;
+  bool is_checked = false;
+  memset(found, 0, count * sizeof(struct ps_parameter *));
   while (true) {
     size_t lacking = ps_parameters_take(&call->client->parameters, names, count, found, missing,
                                         ps_parameters_per_request(call->client));
     if (lacking == 0) return PSERVER_OK;
-    pserver_status status = look_up(call, missing, lacking);
+    pserver_status status = is_checked ? PSERVER_OK : check_names(call, names, count, found);
+    is_checked = true;
+    if (status != PSERVER_OK) return status;
+    status = look_up(call, missing, lacking);
     if (status == PSERVER_OK) continue;
     int64_t delay_ms = ps_varied_ms(pause_ms);
     bool can_wait = waits && ps_reaction_to(status) == PS_REACTION_AWAIT_INIT;

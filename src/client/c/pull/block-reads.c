@@ -73,6 +73,8 @@ struct reading {
   struct ps_call *call;
   struct ps_block_read *reads;
   size_t count;
+  /** How long to wait before blocks are asked for again although nothing new is known of their parameters. */
+  int64_t pause_ms;
 };
 
 /** Lists the parameters of a request's blocks that are not read, each once: its blocks are consecutive. */
@@ -88,26 +90,34 @@ static size_t list_stale(const struct ps_read_request *request, struct ps_parame
   return count;
 }
 
-/** Notes that the parameter of reads has been replaced. */
-static void note_replaced(struct reading *reading, const struct ps_parameter *parameter) {
-  for (size_t i = 0; i < reading->count; i++) {
-    if (reading->reads[i].parameter == parameter) *reading->reads[i].is_replaced = true;
+/**
+ * Notes which tensors of a request are of parameters that have been initialized again: `fresh` are those of
+ * list_stale(), looked up again. Returns whether there are any.
+ */
+static bool note_replaced(const struct ps_read_request *request, struct ps_parameter *const *stale,
+                          struct ps_parameter *const *fresh) {
+  size_t place = 0;
+  bool is_any = false;
+  for (size_t i = 0; i < request->count; i++) {
+    const struct ps_block_read *read = request->blocks[i];
+    if (read->is_done) continue;
+    if (stale[place] != read->parameter) place++;
+    if (fresh[place]->epoch == read->parameter->epoch) continue;
+    *read->is_replaced = true;
+    is_any = true;
   }
+  return is_any;
 }
 
-/** Looks parameters up again, and notes those that have been initialized again. */
-static pserver_status find_again(struct reading *reading, struct ps_parameter *const *stale,
-                                 const char *const *names, size_t count, struct ps_parameter **fresh) {
-  struct ps_call *call = reading->call;
-  ps_forget_parameters(&call->client->parameters, stale, count);
-  pserver_status status = ps_find_parameters(call, names, count, true, fresh);
-  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    if (fresh[i]->epoch != stale[i]->epoch) note_replaced(reading, stale[i]);
-  }
-  return status;
+/** Waits, longer each time: a shard that has lost blocks says so at once until hosts have noticed it, too. */
+static pserver_status pause_reading(struct reading *reading) {
+  int64_t delay_ms = ps_varied_ms(reading->pause_ms);
+  reading->pause_ms = ps_doubled_ms(reading->pause_ms, PS_PAUSE_MS_MAX);
+  return ps_call_sleep(reading->call, delay_ms);
 }
 
 static pserver_status look_again(struct reading *reading, const struct ps_read_request *request) {
+  struct ps_call *call = reading->call;
   struct ps_parameter **stale = calloc(request->count, sizeof *stale);
   struct ps_parameter **fresh = calloc(request->count, sizeof *fresh);
   const char **names = calloc(request->count, sizeof *names);
@@ -116,7 +126,10 @@ static pserver_status look_again(struct reading *reading, const struct ps_read_r
     status = ps_no_memory("%zu names", request->count);
   } else {
     size_t count = list_stale(request, stale, names);
-    status = find_again(reading, stale, names, count, fresh);
+    ps_forget_parameters(&call->client->parameters, stale, count);
+    status = ps_find_parameters(call, names, count, true, fresh);
+    bool is_known = status == PSERVER_OK && !note_replaced(request, stale, fresh);
+    if (is_known) status = pause_reading(reading);
     ps_parameters_unref(fresh, count);
   }
   free(stale);
@@ -168,7 +181,7 @@ static bool is_any_left(const struct reading *reading) {
 }
 
 pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count) {
-  struct reading reading = {.call = call, .reads = reads, .count = count};
+  struct reading reading = {.call = call, .reads = reads, .count = count, .pause_ms = PS_PAUSE_MS};
   pserver_status status = PSERVER_OK;
   while (status == PSERVER_OK && is_any_left(&reading)) status = read_left(&reading);
   return status;

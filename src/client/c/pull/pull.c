@@ -10,20 +10,23 @@
 
 static void release_origin(struct ps_origin *origin) {
   ps_parameter_unref(origin->parameter);
-  free(origin->blocks);
+  if (origin->has_own_blocks) free(origin->blocks);
+}
+
+static void set_origin(struct ps_origin *origin, struct ps_parameter *parameter, pserver_encoding encoding,
+                       struct ps_block_state *blocks) {
+  *origin = (struct ps_origin){.parameter = parameter, .encoding = encoding, .blocks = blocks};
+  ps_parameter_ref(parameter);
 }
 
 /** Replaces the parameter of an origin; its blocks have no state yet. INTERNAL. */
-static pserver_status set_origin(struct ps_origin *origin, struct ps_parameter *parameter,
-                                 pserver_encoding encoding) {
-  size_t blocks = (size_t)parameter->layout.blocks;
+static pserver_status replace_origin(struct ps_origin *origin, struct ps_parameter *parameter) {
+  size_t count = (size_t)parameter->layout.blocks;
+  struct ps_block_state *blocks = calloc(count, sizeof *blocks);
+  if (blocks == NULL) return ps_no_memory("the states of %zu blocks", count);
   release_origin(origin);
-  *origin = (struct ps_origin){.encoding = encoding, .blocks = calloc(blocks, sizeof *origin->blocks)};
-  if (origin->blocks == NULL) {
-    return ps_no_memory("the states of %zu blocks", blocks);
-  }
-  origin->parameter = parameter;
-  ps_parameter_ref(parameter);
+  set_origin(origin, parameter, origin->encoding, blocks);
+  origin->has_own_blocks = true;
   return PSERVER_OK;
 }
 
@@ -32,13 +35,18 @@ pserver_status ps_origins_new(uint64_t client, struct ps_parameter *const *param
   pserver_origins *made = calloc(1, sizeof *made + count * sizeof made->list[0]);
   *origins = made;
   if (made == NULL) return ps_no_memory("%zu origins", count);
+  size_t blocks = 0;
+  for (size_t i = 0; i < count; i++) blocks += (size_t)parameters[i]->layout.blocks;
+  made->states = calloc(blocks, sizeof *made->states);
+  if (made->states == NULL) return ps_no_memory("the states of %zu blocks", blocks);
   made->client = client;
   made->count = count;
-  pserver_status status = PSERVER_OK;
-  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    status = set_origin(&made->list[i], parameters[i], encoding);
+  struct ps_block_state *next = made->states;
+  for (size_t i = 0; i < count; i++) {
+    set_origin(&made->list[i], parameters[i], encoding, next);
+    next += parameters[i]->layout.blocks;
   }
-  return status;
+  return PSERVER_OK;
 }
 
 /**
@@ -59,7 +67,9 @@ static const struct ps_block_state *known_states(const pserver_known *known, uin
 }
 
 void pserver_origins_free(pserver_origins *origins) {
-  for (size_t i = 0; origins != NULL && i < origins->count; i++) release_origin(&origins->list[i]);
+  if (origins == NULL) return;
+  for (size_t i = 0; i < origins->count; i++) release_origin(&origins->list[i]);
+  free(origins->states);
   free(origins);
 }
 
@@ -176,7 +186,7 @@ static pserver_status prepare_again(struct reads *reads, size_t i) {
       ps_find_parameters(reads->call, &arguments->names[i], 1, true, &reads->parameters[i]);
   if (status == PSERVER_OK) status = prepare_target(reads, i);
   if (status != PSERVER_OK || reads->origins == NULL) return status;
-  return set_origin(&reads->origins->list[i], reads->parameters[i], arguments->options->encoding);
+  return replace_origin(&reads->origins->list[i], reads->parameters[i]);
 }
 
 /** Makes the reads of a parameter's blocks. */
@@ -259,7 +269,7 @@ static pserver_status read_left_blocks(struct reads *reads) {
   for (size_t i = 0; i < reads->arguments->count; i++) {
     if (!reads->states[i].is_read) total += reads->parameters[i]->layout.blocks;
   }
-  struct ps_block_read *blocks = calloc(total, sizeof *blocks);
+  struct ps_block_read *blocks = malloc(total * sizeof *blocks);
   if (blocks == NULL) return ps_no_memory("%zu blocks", total);
   pserver_status status = read_blocks(reads, blocks, total);
   free(blocks);

@@ -50,6 +50,9 @@ size_t ps_read_bytes(const struct ps_block_read *read);
 /** Whether the block is still to be read. */
 bool ps_read_is_wanted(const struct ps_block_read *read);
 
+/** Whether only a part of the block is read. */
+bool ps_read_is_of_part(const struct ps_block_read *read);
+
 /** Whether the caller has values of the block. */
 bool ps_read_is_known(const struct ps_block_read *read);
 
@@ -64,14 +67,17 @@ struct ps_origin {
   /** With one reference; NULL if nothing was read. */
   struct ps_parameter *parameter;
   pserver_encoding encoding;
-  /** The state of each of its blocks. */
+  /** The state of each of its blocks; `has_own_blocks`: in memory of its own. */
   struct ps_block_state *blocks;
+  bool has_own_blocks;
 };
 
 /** The versions that the tensors of one call were read from: see pserver.h. Never changes after the call. */
 struct pserver_origins {
   /** Number of the client that has read them; versions mean nothing in other jobs. */
   uint64_t client;
+  /** The states of all blocks, except of parameters that were initialized again during the call. */
+  struct ps_block_state *states;
   size_t count;
   struct ps_origin list[];
 };
@@ -123,9 +129,6 @@ struct ps_read_plan {
 pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count, size_t message_bytes_max,
                              struct ps_read_plan *plan);
 void ps_read_plan_release(struct ps_read_plan *plan);
-
-/** Whether consecutive entries of two reads are in the same group of a batched read. */
-bool ps_reads_share_group(const struct ps_block_read *a, const struct ps_block_read *b);
 
 /** Prepares the ps_ask of a request of a plan; the request must outlive it. */
 void ps_ask_for_read(struct ps_read_request *request, struct ps_ask *ask);

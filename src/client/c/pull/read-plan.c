@@ -4,14 +4,12 @@
 
 /* Divides the blocks to be read among requests, in the same way as the TypeScript client. */
 
-/** Maximum bytes of an entry in the header of a request: three numbers in a list, and a version. */
-#define ENTRY_BYTES 32
-/** Maximum bytes of a group without its name and entries. */
-#define GROUP_BYTES 96
+/** Maximum bytes of an entry in the columns of a request, besides its lists: four numbers and a version. */
+#define ENTRY_COLUMN_BYTES 24
 /** A block that the caller knows counts a quarter of its bytes, because most of these have not changed. */
 #define KNOWN_DIVISOR 4
-/** Maximum bytes of a request without its groups. */
-#define REST_BYTES 1024
+/** Maximum bytes of a request without its columns. */
+#define HEAD_BYTES 1024
 
 /** Stands for the number of a read that is in no request of the plan. */
 #define IN_NO_REQUEST SIZE_MAX
@@ -20,11 +18,10 @@
 struct open_batch {
   /** NULL: no batch. */
   struct ps_read_request *request;
-  const struct ps_block_read *last;
   /** Expected bytes of the answer, times KNOWN_DIVISOR. */
   uint64_t expected;
-  size_t header_bytes;
-  size_t data_bytes;
+  /** Numbers in the lists of parts. */
+  size_t listed;
 };
 
 struct planner {
@@ -33,45 +30,34 @@ struct planner {
   struct open_batch open[PS_SHARDS_MAX];
 };
 
-/** Whether both are blocks of the same tensor. */
-static bool is_of_one_tensor(const struct ps_block_read *a, const struct ps_block_read *b) {
-  return a->parameter == b->parameter && a->target == b->target;
-}
-
-bool ps_reads_share_group(const struct ps_block_read *a, const struct ps_block_read *b) {
-  const struct ps_parameter *left = a->parameter;
-  const struct ps_parameter *right = b->parameter;
-  if (left == right) return true;
-  return left->epoch == right->epoch && ps_has_name(left, right->name, right->name_bytes);
+bool ps_read_is_of_part(const struct ps_block_read *read) {
+  return read->part != NULL && !read->part->is_whole_block;
 }
 
 /** Adds a block to a batch; false if it does not fit. The first block of a batch may have any size. */
 static bool add(const struct planner *planner, struct open_batch *batch,
                 const struct ps_block_read *read) {
+  struct ps_read_request *request = batch->request;
   size_t bytes = ps_read_bytes(read);
-  bool has_group = batch->last != NULL && is_of_one_tensor(batch->last, read);
-  size_t group_bytes = has_group ? 0 : GROUP_BYTES + ps_batch_name_bytes_max(read->parameter->name);
   uint64_t expected = batch->expected + (ps_read_is_known(read) ? bytes : bytes * KNOWN_DIVISOR);
-  size_t header_bytes = batch->header_bytes + ENTRY_BYTES + group_bytes;
-  size_t data_bytes = batch->data_bytes + ps_packed_part_bytes(read->parameter, read->part);
-  if (batch->last != NULL) {
-    if (batch->request->count >= PS_BATCH_ENTRIES_MAX) return false;
+  size_t listed = batch->listed;
+  if (ps_read_is_of_part(read)) listed += read->part->row_count + read->part->inner_count;
+  if (request->count > 0) {
+    size_t column_bytes = (request->count + 1) * ENTRY_COLUMN_BYTES + listed * sizeof(uint32_t);
+    if (request->count >= PS_BATCH_ENTRIES_MAX) return false;
     if (expected > (uint64_t)PS_BATCH_BYTES * KNOWN_DIVISOR) return false;
-    if (header_bytes + REST_BYTES > PS_BATCH_HEAD_BYTES_MAX) return false;
-    if (header_bytes + REST_BYTES + data_bytes > planner->message_bytes_max) return false;
+    if (HEAD_BYTES + column_bytes > planner->message_bytes_max) return false;
   }
-  batch->request->count++;
-  batch->request->bytes += bytes;
-  batch->last = read;
+  request->count++;
+  request->bytes += bytes;
   batch->expected = expected;
-  batch->header_bytes = header_bytes;
-  batch->data_bytes = data_bytes;
+  batch->listed = listed;
   return true;
 }
 
 static struct ps_read_request *begin_request(struct planner *planner, unsigned shard) {
   struct ps_read_request *request = &planner->plan->requests[planner->plan->count++];
-  request->shard = shard;
+  *request = (struct ps_read_request){.shard = shard};
   return request;
 }
 
@@ -126,7 +112,7 @@ pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count, size_t m
                              struct ps_read_plan *plan) {
   struct planner planner = {.message_bytes_max = message_bytes_max, .plan = plan};
   size_t *number = malloc(count * sizeof *number);
-  *plan = (struct ps_read_plan){.requests = calloc(count, sizeof *plan->requests),
+  *plan = (struct ps_read_plan){.requests = malloc(count * sizeof *plan->requests),
                                 .blocks = malloc(count * sizeof(struct ps_block_read *))};
   if (number == NULL || plan->requests == NULL || plan->blocks == NULL) {
     free(number);

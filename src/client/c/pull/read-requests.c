@@ -1,8 +1,10 @@
 #include "pull/pull.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Requests for blocks, and their answers. */
 
@@ -117,91 +119,95 @@ static uint64_t version_to_tell(const struct ps_block_read *read, uint64_t gener
   return read->known.generation == generation ? read->known.version : 0;
 }
 
-static void pack_have(struct ps_draft *draft, struct ps_block_read *const *blocks, size_t count,
-                      uint64_t generation) {
-  ps_pack_key(draft, "have");
-  ps_pack_list(draft, count);
-  for (size_t i = 0; i < count; i++) ps_pack_whole(draft, version_to_tell(blocks[i], generation));
-}
+/** The columns of a request, and the lengths of their lists. */
+struct request_columns {
+  bool has_parts;
+  bool has_inner;
+  bool has_known;
+  size_t rows;
+  size_t inner;
+  size_t bytes;
+};
 
-/** Packs the group of entries of one parameter. */
-static void pack_group(struct ps_draft *draft, struct ps_block_read *const *blocks, size_t count,
-                       uint64_t generation) {
-  bool has_known = false;
-  for (size_t i = 0; i < count && !has_known; i++) {
-    has_known = version_to_tell(blocks[i], generation) > 0;
-  }
-  ps_pack_map(draft, has_known ? 4 : 3);
-  ps_pack_key(draft, "parameter");
-  ps_pack_name(draft, blocks[0]->parameter->name);
-  ps_pack_key(draft, "epoch");
-  ps_pack_whole(draft, blocks[0]->parameter->epoch);
-  ps_pack_key(draft, "blocks");
-  ps_pack_list(draft, count);
-  for (size_t i = 0; i < count; i++) ps_pack_read_entry(draft, blocks[i]->index, blocks[i]->part);
-  if (has_known) pack_have(draft, blocks, count, generation);
-}
-
-/** Returns the index of the first entry after `start` that is in another group. */
-static size_t end_of_group(const struct ps_read_request *request, size_t start) {
-  size_t end = start + 1;
-  while (end < request->count && ps_reads_share_group(request->blocks[start], request->blocks[end])) {
-    end++;
-  }
-  return end;
-}
-
-static void pack_groups(struct ps_draft *draft, const struct ps_read_request *request,
-                        uint64_t generation) {
-  size_t groups = 0;
-  for (size_t i = 0; i < request->count; i = end_of_group(request, i)) groups++;
-  ps_draft_key(draft, "groups");
-  ps_pack_list(draft, groups);
-  for (size_t start = 0; start < request->count;) {
-    size_t end = end_of_group(request, start);
-    pack_group(draft, request->blocks + start, end - start, generation);
-    start = end;
-  }
-}
-
-/** Ends a request with the packed indexes of those entries that are parts. */
-static pserver_status end_with_indices(struct ps_draft *draft, const struct ps_read_request *request) {
-  size_t bytes = 0;
+static struct request_columns columns_of(const struct ps_read_request *request, uint64_t generation) {
+  struct request_columns columns = {.has_parts = false};
+  size_t lengths = 1;
   for (size_t i = 0; i < request->count; i++) {
-    bytes += ps_packed_part_bytes(request->blocks[i]->parameter, request->blocks[i]->part);
+    const struct ps_block_read *read = request->blocks[i];
+    columns.has_known = columns.has_known || version_to_tell(read, generation) > 0;
+    if (!ps_read_is_of_part(read)) continue;
+    columns.has_parts = true;
+    columns.has_inner = columns.has_inner || read->part->inner_numbers != NULL;
+    columns.rows += read->part->row_count;
+    columns.inner += read->part->inner_count;
   }
-  if (bytes == 0) return ps_draft_end(draft);
-  uint8_t *indices = malloc(bytes);
-  if (indices == NULL) return ps_no_memory("%zu bytes of indexes", bytes);
-  uint8_t *at = indices;
+  lengths += (size_t)columns.has_parts + columns.has_inner;
+  columns.bytes = lengths * ps_uint32_column_bytes(request->count) + ps_uint32_column_bytes(columns.rows) +
+                  ps_uint32_column_bytes(columns.inner) +
+                  (columns.has_known ? ps_float64_column_bytes(request->count) : 0);
+  return columns;
+}
+
+static void write_columns(const struct ps_read_request *request, const struct request_columns *columns,
+                          uint64_t generation, uint8_t *at) {
+  size_t count_bytes = request->count * sizeof(uint32_t);
+  uint8_t *numbers = ps_place_column(&at, count_bytes);
+  uint8_t *rows = ps_place_column(&at, columns->has_parts ? count_bytes : 0);
+  uint8_t *inner = ps_place_column(&at, columns->has_inner ? count_bytes : 0);
+  uint8_t *row_list = ps_place_column(&at, columns->rows * sizeof(uint32_t));
+  uint8_t *inner_list = ps_place_column(&at, columns->inner * sizeof(uint32_t));
   for (size_t i = 0; i < request->count; i++) {
-    at += ps_write_packed_part(request->blocks[i]->parameter, request->blocks[i]->part, at);
+    const struct ps_block_read *read = request->blocks[i];
+    const struct ps_part_block *part = ps_read_is_of_part(read) ? read->part : NULL;
+    bool has_inner = part != NULL && part->inner_numbers != NULL;
+    ps_put_uint32(&numbers, ps_number_of_block(read->parameter, read->index));
+    /* A whole block has no rows, and whole rows have no offsets. */
+    if (columns->has_parts) ps_put_uint32(&rows, part == NULL ? 0 : (uint32_t)part->row_count);
+    if (columns->has_inner) ps_put_uint32(&inner, has_inner ? (uint32_t)part->inner_count : 0);
+    if (part != NULL) ps_put_uint32_list(&row_list, part->row_numbers, part->row_count);
+    if (has_inner) ps_put_uint32_list(&inner_list, part->inner_numbers, part->inner_count);
+    if (columns->has_known) ps_put_float64(&at, (double)version_to_tell(read, generation));
   }
-  pserver_status status = ps_draft_end_and_append(draft, indices, bytes);
-  free(indices);
-  return status;
 }
 
 static pserver_status write_batch(struct ps_ask *ask, struct ps_draft *draft) {
   const struct ps_read_request *request = ask->context;
   uint64_t generation = draft_condition(ask, draft);
   pserver_encoding encoding = request->blocks[0]->encoding;
+  struct request_columns columns = columns_of(request, generation);
   if (encoding != PSERVER_AS_IS) ps_draft_text(draft, "encoding", ps_encoding_name(encoding));
   if (request->next > 0) ps_draft_whole(draft, "from", request->next);
-  pack_groups(draft, request, generation);
-  return end_with_indices(draft, request);
+  ps_draft_whole(draft, "entries", request->count);
+  if (columns.has_parts) {
+    ps_draft_key(draft, "part");
+    ps_pack_list(draft, columns.has_inner ? 2 : 1);
+    ps_pack_whole(draft, columns.rows);
+    if (columns.has_inner) ps_pack_whole(draft, columns.inner);
+  }
+  if (columns.has_known) ps_draft_flag(draft, "have", true);
+  uint8_t *bytes = malloc(columns.bytes);
+  if (bytes == NULL) return ps_no_memory("%zu bytes of columns", columns.bytes);
+  write_columns(request, &columns, generation, bytes);
+  pserver_status status = ps_draft_end_and_append(draft, bytes, columns.bytes);
+  free(bytes);
+  return status;
 }
 
 /* The chunks of the answer. */
+
+/** The largest version: whole numbers up to it are exact in float64. */
+#define VERSION_MAX 9007199254740991.0
 
 /** A well-formed chunk. */
 struct chunk {
   uint64_t from;
   bool has_more;
   struct ps_position position;
-  struct ps_value versions;
-  const uint8_t *data;
-  size_t data_bytes;
+  uint64_t entries;
+  /** The column of versions, at any alignment. */
+  const uint8_t *versions;
+  const uint8_t *values;
+  size_t value_bytes;
 };
 
 static bool read_form(const struct ps_message *message, struct chunk *chunk) {
@@ -209,15 +215,27 @@ static bool read_form(const struct ps_message *message, struct chunk *chunk) {
   const struct ps_value *fields = &message->fields;
   if (!ps_map_whole(fields, "from", &chunk->from) || chunk->from >= PS_BATCH_ENTRIES_MAX ||
       !ps_map_find(fields, "more", &more) || more.type != PS_VALUE_BOOLEAN ||
-      !ps_map_position(fields, &chunk->position) || !ps_map_find(fields, "versions", &chunk->versions) ||
-      chunk->versions.type != PS_VALUE_LIST || chunk->versions.count == 0 ||
-      chunk->versions.count > PS_BATCH_ENTRIES_MAX) {
+      !ps_map_position(fields, &chunk->position) || !ps_map_whole(fields, "entries", &chunk->entries) ||
+      chunk->entries == 0 || chunk->entries > PS_BATCH_ENTRIES_MAX ||
+      message->data_bytes < ps_float64_column_bytes((size_t)chunk->entries)) {
     return false;
   }
+  size_t column_bytes = ps_float64_column_bytes((size_t)chunk->entries);
   chunk->has_more = more.boolean;
-  chunk->data = message->data;
-  chunk->data_bytes = message->data_bytes;
+  chunk->versions = message->data;
+  chunk->values = message->data + column_bytes;
+  chunk->value_bytes = message->data_bytes - column_bytes;
   return true;
+}
+
+static double version_in(const struct chunk *chunk, size_t place) {
+  double version;
+  memcpy(&version, chunk->versions + place * sizeof version, sizeof version);
+  return version;
+}
+
+static bool is_version(double number) {
+  return number >= 0 && number <= VERSION_MAX && floor(number) == number;
 }
 
 static pserver_status bad_form(const struct ps_read_request *request) {
@@ -225,6 +243,13 @@ static pserver_status bad_form(const struct ps_read_request *request) {
           "shard %u: expected a chunk of the answer to a batched read; received another reply",
           request->shard);
   return ps_detail_whole("shard", request->shard);
+}
+
+static pserver_status bad_version(const struct ps_read_request *request, uint64_t entry, double received) {
+  ps_fail(PSERVER_ERR_BAD_MESSAGE, "shard %u: entry %" PRIu64 ": expected a version, or 0; received %g",
+          request->shard, entry, received);
+  ps_detail_whole("shard", request->shard);
+  return ps_detail_whole("entry", entry);
 }
 
 static pserver_status unexpected_entry(const struct ps_read_request *request, uint64_t entry) {
@@ -240,40 +265,36 @@ static pserver_status bad_length(const struct ps_read_request *request, const st
   ps_fail(PSERVER_ERR_BAD_MESSAGE,
           "shard %u: chunk that begins with entry %" PRIu64 ": expected %" PRIu64
           " bytes of values; received %zu",
-          request->shard, chunk->from, expected, chunk->data_bytes);
+          request->shard, chunk->from, expected, chunk->value_bytes);
   ps_detail_whole("shard", request->shard);
   ps_detail_whole("expected", expected);
-  return ps_detail_whole("received", chunk->data_bytes);
+  return ps_detail_whole("received", chunk->value_bytes);
 }
 
 /** Fails with BAD_MESSAGE if the chunk does not fit the request. */
 static pserver_status check_chunk(const struct ps_read_request *request, const struct chunk *chunk) {
-  struct ps_value entry;
-  const uint8_t *at = NULL;
   uint64_t expected = 0;
-  for (uint64_t i = chunk->from; ps_list_next(&chunk->versions, &at, &entry); i++) {
-    uint64_t version;
-    if (!ps_value_whole(&entry, &version)) return bad_form(request);
-    if (i >= request->count) return unexpected_entry(request, i);
-    const struct ps_block_read *read = request->blocks[i];
-    if (version == 0 && !ps_read_is_known(read)) return unexpected_entry(request, i);
+  for (size_t i = 0; i < chunk->entries; i++) {
+    uint64_t entry = chunk->from + i;
+    double version = version_in(chunk, i);
+    if (entry >= request->count) return unexpected_entry(request, entry);
+    if (!is_version(version)) return bad_version(request, entry, version);
+    const struct ps_block_read *read = request->blocks[entry];
+    if (version == 0 && !ps_read_is_known(read)) return unexpected_entry(request, entry);
     if (version > 0) expected += ps_padded_bytes(ps_read_bytes(read));
   }
-  return chunk->data_bytes == expected ? PSERVER_OK : bad_length(request, chunk, expected);
+  return chunk->value_bytes == expected ? PSERVER_OK : bad_length(request, chunk, expected);
 }
 
 /** Takes the values in a chunk for the blocks that are not read yet; counts these in `*taken`. */
 static pserver_status take_entries(const struct ps_read_request *request, const struct chunk *chunk,
                                    size_t *taken) {
-  struct ps_value entry;
-  const uint8_t *at = NULL;
-  const uint8_t *data = chunk->data;
-  for (uint64_t i = chunk->from; ps_list_next(&chunk->versions, &at, &entry); i++) {
-    struct ps_block_read *read = request->blocks[i];
-    uint64_t version = 0;
-    ps_value_whole(&entry, &version);
-    const uint8_t *values = version == 0 ? NULL : data;
-    if (version > 0) data += ps_padded_bytes(ps_read_bytes(read));
+  const uint8_t *next = chunk->values;
+  for (size_t i = 0; i < chunk->entries; i++) {
+    struct ps_block_read *read = request->blocks[chunk->from + i];
+    uint64_t version = (uint64_t)version_in(chunk, i);
+    const uint8_t *values = version == 0 ? NULL : next;
+    if (version > 0) next += ps_padded_bytes(ps_read_bytes(read));
     if (read->is_done) continue;
     struct ps_block_state state = {version == 0 ? read->known.version : version,
                                    chunk->position.generation};

@@ -113,13 +113,16 @@ static void release_sums(struct ps_row_sums *sums) {
 
 /* Sends gradients of whole parameters and of rows. */
 
-/** One gradient of a call. */
-struct gradient {
-  struct ps_parameter_update update;
-  /** A gradient of rows: the distinct rows with their sums, cut into block updates. */
-  bool has_rows;
+/** The distinct rows of a gradient with their sums, cut into block updates. */
+struct row_gradient {
   struct ps_row_sums sums;
   struct ps_part_push push;
+};
+
+/** One gradient of a call; `rows` NULL: of a whole parameter. */
+struct gradient {
+  struct ps_parameter_update update;
+  struct row_gradient *rows;
 };
 
 /** Adds the name of the parameter's optimizer to the details of an error. */
@@ -174,23 +177,23 @@ static pserver_status prepare_rows(struct gradient *gradient, const pserver_grad
   shape[0] = given->row_count;
   pserver_status status =
       ps_fit_tensor(parameter, &given->values, shape, parameter->rank, given->row_count * width);
+  struct ps_row_sums *sums = &gradient->rows->sums;
   if (status == PSERVER_OK) {
-    status = sum_rows(parameter, given->rows, given->row_count, given->values.data, &gradient->sums);
+    status = sum_rows(parameter, given->rows, given->row_count, given->values.data, sums);
   }
   if (status != PSERVER_OK) return status;
-  update->data = gradient->sums.values;
-  status = ps_finish_update(update, gradient->sums.count * width);
-  if (status != PSERVER_OK || gradient->sums.count == 0) return status;
-  return ps_prepare_row_push(update, gradient->sums.rows, gradient->sums.count, &gradient->push);
+  update->data = sums->values;
+  status = ps_finish_update(update, sums->count * width);
+  if (status != PSERVER_OK || sums->count == 0) return status;
+  return ps_prepare_row_push(update, sums->rows, sums->count, &gradient->rows->push);
 }
 
 static pserver_status prepare(struct gradient *gradient, const pserver_gradient *given) {
   struct ps_parameter_update *update = &gradient->update;
   const struct ps_parameter *parameter = update->parameter;
-  gradient->has_rows = given->rows != NULL;
-  pserver_status status = check_gradient(update, gradient->has_rows);
+  pserver_status status = check_gradient(update, gradient->rows != NULL);
   if (status != PSERVER_OK) return status;
-  if (gradient->has_rows) return prepare_rows(gradient, given);
+  if (gradient->rows != NULL) return prepare_rows(gradient, given);
   status = ps_fit_tensor(parameter, &given->values, parameter->shape, parameter->rank,
                          parameter->layout.elements);
   if (status != PSERVER_OK) return status;
@@ -199,18 +202,18 @@ static pserver_status prepare(struct gradient *gradient, const pserver_gradient 
 }
 
 static size_t blocks_of(const struct gradient *gradient) {
-  return gradient->has_rows ? gradient->push.count : gradient->update.parameter->layout.blocks;
+  return gradient->rows != NULL ? gradient->rows->push.count : gradient->update.parameter->layout.blocks;
 }
 
 static pserver_status send_all(struct ps_call *call, struct gradient *gradients, size_t count,
                                const pserver_grad_options *options) {
   struct ps_sending updates = {.mode = {.is_done_when_stored = options->stored_is_enough}};
   for (size_t i = 0; i < count; i++) updates.count += blocks_of(&gradients[i]);
-  updates.sources = calloc(updates.count + 1, sizeof(struct ps_block_source));
+  updates.sources = malloc((updates.count + 1) * sizeof(struct ps_block_source));
   if (updates.sources == NULL) return ps_no_memory("the gradients");
   struct ps_block_source *sources = updates.sources;
   for (size_t i = 0; i < count; i++) {
-    if (gradients[i].has_rows) ps_cut_part_push(&gradients[i].push, sources);
+    if (gradients[i].rows != NULL) ps_cut_part_push(&gradients[i].rows->push, sources);
     else ps_cut_into_blocks(&gradients[i].update, sources);
     sources += blocks_of(&gradients[i]);
   }
@@ -224,13 +227,17 @@ static pserver_status send_all(struct ps_call *call, struct gradient *gradients,
 
 static pserver_status send_grads(struct ps_call *call, const pserver_gradient *grads, size_t count,
                                  const pserver_grad_options *options) {
+  size_t row_count = 0;
+  for (size_t i = 0; i < count; i++) row_count += grads[i].rows != NULL;
   struct ps_parameter **found = calloc(count, sizeof *found);
   const char **names = calloc(count, sizeof *names);
-  struct gradient *gradients = calloc(count, sizeof *gradients);
-  struct ps_name_set set;
+  struct gradient *gradients = malloc(count * sizeof *gradients);
+  struct row_gradient *rows = calloc(row_count + 1, sizeof *rows);
+  struct row_gradient *next_rows = rows;
+  struct ps_parameter_set set;
   pserver_status status = PSERVER_OK;
-  bool has_set = ps_name_set_init(&set, count);
-  if (!has_set || found == NULL || names == NULL || gradients == NULL) {
+  bool has_set = ps_parameter_set_init(&set, count);
+  if (!has_set || found == NULL || names == NULL || gradients == NULL || rows == NULL) {
     status = ps_no_memory("%zu gradients", count);
   }
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) names[i] = grads[i].name;
@@ -239,23 +246,25 @@ static pserver_status send_grads(struct ps_call *call, const pserver_gradient *g
     gradients[i].update =
         (struct ps_parameter_update){.operation = PS_UPDATE_GRADIENT,
                                      .parameter = found[i],
-                                     .is_repeated = !ps_name_set_add(&set, found[i]->name),
+                                     .is_repeated = !ps_parameter_set_add(&set, found[i]),
                                      .encoding = options->encoding,
                                      .has_rate = options->has_learning_rate,
                                      .rate = options->learning_rate,
                                      .seen = found[i]->seen};
+    gradients[i].rows = grads[i].rows == NULL ? NULL : next_rows++;
     status = prepare(&gradients[i], &grads[i]);
   }
   if (status == PSERVER_OK) status = send_all(call, gradients, count, options);
-  for (size_t i = 0; i < count && gradients != NULL; i++) {
-    ps_part_push_release(&gradients[i].push);
-    release_sums(&gradients[i].sums);
+  for (size_t i = 0; i < row_count && rows != NULL; i++) {
+    ps_part_push_release(&rows[i].push);
+    release_sums(&rows[i].sums);
   }
   if (found != NULL) ps_parameters_unref(found, count);
-  ps_name_set_release(&set);
+  ps_parameter_set_release(&set);
   free(found);
   free(names);
   free(gradients);
+  free(rows);
   return status;
 }
 

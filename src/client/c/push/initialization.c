@@ -19,45 +19,35 @@ struct ps_selection {
 
 /* Failed initializations, one for each parameter whose last attempt failed. */
 
-static const struct ps_open_init *find(const struct ps_open_init *open,
-                                       const struct ps_parameter *parameter) {
-  while (open != NULL && !ps_has_name(parameter, open->name, open->name_bytes)) open = open->next;
-  return open;
+/** Returns the link to the parameter's entry, or to the end of the list that it would be in. */
+static struct ps_open_init **find(struct ps_client *client, const struct ps_parameter *parameter) {
+  size_t bucket = ps_name_hash(parameter->name, parameter->name_bytes) & (PS_OPEN_INIT_BUCKETS - 1);
+  struct ps_open_init **link = &client->open_inits[bucket];
+  while (*link != NULL && !ps_has_name(parameter, (*link)->name, (*link)->name_bytes)) {
+    link = &(*link)->next;
+  }
+  return link;
 }
 
-/** Whether an attempt under the parameter's epoch has failed, so that blocks may be stored. */
-static bool is_open_init(const struct ps_open_init *open, const struct ps_parameter *parameter) {
-  const struct ps_open_init *init = find(open, parameter);
-  return init != NULL && init->epoch == parameter->epoch;
-}
-
-/** Whether attempts under the parameter's epoch have failed, all with values of this checksum. */
-static bool is_repeated_init(const struct ps_open_init *open, const struct ps_parameter *parameter,
-                             uint32_t crc) {
-  open = find(open, parameter);
-  return open != NULL && open->epoch == parameter->epoch && !open->has_several && open->crc == crc;
-}
-
-static struct ps_open_init *add(struct ps_open_init **open, const struct ps_parameter *parameter) {
+static struct ps_open_init *add(struct ps_open_init **link, const struct ps_parameter *parameter) {
   struct ps_open_init *made = calloc(1, sizeof *made + parameter->name_bytes);
   if (made == NULL) return NULL;
   memcpy(made->name, parameter->name, parameter->name_bytes);
   made->name_bytes = parameter->name_bytes;
-  made->next = *open;
-  *open = made;
+  *link = made;
   return made;
 }
 
 /** Notes an attempt that failed and may have stored blocks; does nothing if there is no memory. */
-static void note_failed_init(struct ps_open_init **open, const struct ps_parameter *parameter,
+static void note_failed_init(struct ps_client *client, const struct ps_parameter *parameter,
                              uint32_t crc) {
-  struct ps_open_init *init = *open;
-  while (init != NULL && !ps_has_name(parameter, init->name, init->name_bytes)) init = init->next;
+  struct ps_open_init **link = find(client, parameter);
+  struct ps_open_init *init = *link;
   if (init != NULL && init->epoch == parameter->epoch) {
     if (init->crc != crc) init->has_several = true;
     return;
   }
-  if (init == NULL) init = add(open, parameter);
+  if (init == NULL) init = add(link, parameter);
   if (init == NULL) return;
   init->epoch = parameter->epoch;
   init->crc = crc;
@@ -65,12 +55,11 @@ static void note_failed_init(struct ps_open_init **open, const struct ps_paramet
 }
 
 /** Forgets a parameter, which is now initialized. */
-static void forget_open_init(struct ps_open_init **open, const struct ps_parameter *parameter) {
-  while (*open != NULL && !ps_has_name(parameter, (*open)->name, (*open)->name_bytes))
-    open = &(*open)->next;
-  struct ps_open_init *init = *open;
+static void forget_open_init(struct ps_client *client, const struct ps_parameter *parameter) {
+  struct ps_open_init **link = find(client, parameter);
+  struct ps_open_init *init = *link;
   if (init == NULL) return;
-  *open = init->next;
+  *link = init->next;
   free(init);
 }
 
@@ -217,9 +206,9 @@ static void look_for_earlier(struct ps_client *client, void *context) {
   for (size_t i = 0; i < attempts->count; i++) {
     struct attempt *attempt = &attempts->list[i];
     const struct ps_parameter *parameter = attempt->update.parameter;
-    attempt->is_open = is_open_init(client->open_inits, parameter);
-    attempt->is_repeated =
-        attempt->is_open && is_repeated_init(client->open_inits, parameter, crc_of(attempt));
+    const struct ps_open_init *init = *find(client, parameter);
+    attempt->is_open = init != NULL && init->epoch == parameter->epoch;
+    attempt->is_repeated = attempt->is_open && !init->has_several && init->crc == crc_of(attempt);
   }
 }
 
@@ -228,8 +217,8 @@ static void note_attempts(struct ps_client *client, void *context) {
   for (size_t i = 0; i < attempts->count; i++) {
     const struct attempt *attempt = &attempts->list[i];
     const struct ps_parameter *parameter = attempt->update.parameter;
-    if (attempts->status == PSERVER_OK) forget_open_init(&client->open_inits, parameter);
-    else note_failed_init(&client->open_inits, parameter, crc_of(attempt));
+    if (attempts->status == PSERVER_OK) forget_open_init(client, parameter);
+    else note_failed_init(client, parameter, crc_of(attempt));
   }
 }
 
@@ -415,19 +404,38 @@ static pserver_status selected_epoch(struct ps_call *call, uint64_t *epoch) {
   return ps_detail_text("trainer", call->client->identity.trainer);
 }
 
+/** A set of names, in a hash table that is at most half full. */
+struct name_set {
+  const char **slots;
+  size_t slot_count;
+};
+
+/** Adds a name, which must outlive the set; false if the set has it already. */
+static bool add_name(struct name_set *set, const char *name) {
+  size_t last = set->slot_count - 1;
+  size_t at = ps_name_hash(name, strlen(name)) & last;
+  for (; set->slots[at] != NULL; at = (at + 1) & last) {
+    if (strcmp(set->slots[at], name) == 0) return false;
+  }
+  set->slots[at] = name;
+  return true;
+}
+
 /** Fails with BAD_VALUE if a name occurs twice. */
 static pserver_status check_distinct(struct ps_call *call, const struct ps_declaration *declarations,
                                      size_t count) {
-  struct ps_name_set set;
-  pserver_status status = ps_name_set_init(&set, count) ? PSERVER_OK : ps_no_memory("%zu names", count);
+  struct name_set set = {.slot_count = 2};
+  while (set.slot_count < 2 * count) set.slot_count *= 2;
+  set.slots = calloc(set.slot_count, sizeof(char *));
+  pserver_status status = set.slots == NULL ? ps_no_memory("%zu names", count) : PSERVER_OK;
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
     const char *name = declarations[i].name;
-    if (ps_name_set_add(&set, name)) continue;
+    if (add_name(&set, name)) continue;
     ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected each parameter once; received \"%s\" twice", call->what,
             name);
     status = ps_detail_text("parameter", name);
   }
-  ps_name_set_release(&set);
+  free(set.slots);
   return status;
 }
 

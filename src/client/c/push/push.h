@@ -11,19 +11,21 @@ pserver_status ps_check_changeable(const struct ps_parameter *parameter);
 /** Checks the elements of an update, and computes their norm if the parameter clips by it. NON_FINITE. */
 pserver_status ps_finish_update(struct ps_parameter_update *update, uint64_t elements);
 
-/** A set of names. */
-struct ps_name_set {
-  const char **slots;
-  size_t slot_count;
+/** The parameters that a call has named so far. */
+struct ps_parameter_set {
+  /** The numbers of their first blocks; 0 for an empty slot. */
+  uint32_t *slots;
+  /** There are 2^bits slots. */
+  unsigned bits;
 };
 
-/** Makes an empty set for so many names; false if there is no memory. Release it also then. */
-bool ps_name_set_init(struct ps_name_set *set, size_t count);
+/** Makes an empty set for so many parameters; false if there is no memory. Release it also then. */
+bool ps_parameter_set_init(struct ps_parameter_set *set, size_t count);
 
-/** Adds a name, which must outlive the set; false if the set has it already. */
-bool ps_name_set_add(struct ps_name_set *set, const char *name);
+/** Adds a parameter; false if the set has it already. */
+bool ps_parameter_set_add(struct ps_parameter_set *set, const struct ps_parameter *parameter);
 
-void ps_name_set_release(struct ps_name_set *set);
+void ps_parameter_set_release(struct ps_parameter_set *set);
 
 /**
  * Sends all blocks of updates and waits; `goes_alone`: each in a record of its own, see ps_sending.

@@ -6,26 +6,29 @@
 
 /* Calls that set and push parameters or parts of them, and what all calls share that change parameters. */
 
-/* Sets of names, in a hash table that is at most half full. */
+/* Sets of parameters, by the number of block 0, in a hash table that is at most half full. */
 
-bool ps_name_set_init(struct ps_name_set *set, size_t count) {
-  size_t slots = 2;
-  while (slots < 2 * count) slots *= 2;
-  *set = (struct ps_name_set){.slots = calloc(slots, sizeof(char *)), .slot_count = slots};
+/** 2^32 divided by the golden ratio: it spreads numbers at equal distances evenly. */
+#define SPREADING_FACTOR 2654435769u
+
+bool ps_parameter_set_init(struct ps_parameter_set *set, size_t count) {
+  unsigned bits = 1;
+  while ((size_t)1 << bits < 2 * count) bits++;
+  *set = (struct ps_parameter_set){.slots = calloc((size_t)1 << bits, sizeof *set->slots), .bits = bits};
   return set->slots != NULL;
 }
 
-bool ps_name_set_add(struct ps_name_set *set, const char *name) {
-  size_t last = set->slot_count - 1;
-  size_t at = ps_name_hash(name, strlen(name)) & last;
-  for (; set->slots[at] != NULL; at = (at + 1) & last) {
-    if (strcmp(set->slots[at], name) == 0) return false;
+bool ps_parameter_set_add(struct ps_parameter_set *set, const struct ps_parameter *parameter) {
+  size_t last = ((size_t)1 << set->bits) - 1;
+  size_t at = (uint32_t)(parameter->first_number * SPREADING_FACTOR) >> (32 - set->bits);
+  for (; set->slots[at] != 0; at = (at + 1) & last) {
+    if (set->slots[at] == parameter->first_number) return false;
   }
-  set->slots[at] = name;
+  set->slots[at] = parameter->first_number;
   return true;
 }
 
-void ps_name_set_release(struct ps_name_set *set) { free(set->slots); }
+void ps_parameter_set_release(struct ps_parameter_set *set) { free(set->slots); }
 
 /* Sends block updates of a call and waits for their fates. */
 
@@ -73,7 +76,7 @@ pserver_status ps_send_updates(struct ps_call *call, struct ps_parameter_update 
   size_t total = 0;
   for (size_t i = 0; i < count; i++) total += updates[i].parameter->layout.blocks;
   struct ps_sending sent = {.count = total, .mode = mode, .goes_alone = goes_alone};
-  sent.sources = calloc(total, sizeof(struct ps_block_source));
+  sent.sources = malloc(total * sizeof(struct ps_block_source));
   if (sent.sources == NULL) return ps_no_memory("%zu blocks", total);
   struct ps_block_source *sources = sent.sources;
   for (size_t i = 0; i < count; i++) {
@@ -121,21 +124,21 @@ static pserver_status send_whole(struct ps_call *call, const char *const *names,
                                  const pserver_tensor *values, size_t count,
                                  const struct ps_parameter_update *kind, bool stored_is_enough) {
   struct ps_parameter **found = calloc(count, sizeof *found);
-  struct ps_parameter_update *updates = calloc(count, sizeof *updates);
-  struct ps_name_set set;
-  bool has_memory = ps_name_set_init(&set, count) && found != NULL && updates != NULL;
+  struct ps_parameter_update *updates = malloc(count * sizeof *updates);
+  struct ps_parameter_set set;
+  bool has_memory = ps_parameter_set_init(&set, count) && found != NULL && updates != NULL;
   pserver_status status = has_memory ? ps_find_parameters(call, names, count, false, found)
                                      : ps_no_memory("%zu updates", count);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
     updates[i] = *kind;
     updates[i].parameter = found[i];
-    updates[i].is_repeated = !ps_name_set_add(&set, found[i]->name);
+    updates[i].is_repeated = !ps_parameter_set_add(&set, found[i]);
     status = whole_update(&updates[i], &values[i]);
   }
   struct ps_call_mode mode = {.is_done_when_stored = stored_is_enough};
   if (status == PSERVER_OK) status = ps_send_updates(call, updates, count, mode, false);
   if (found != NULL) ps_parameters_unref(found, count);
-  ps_name_set_release(&set);
+  ps_parameter_set_release(&set);
   free(found);
   free(updates);
   return status;
@@ -224,7 +227,7 @@ pserver_status pserver_push_with(pserver_client *client, const char *name, const
 static pserver_status send_part(struct ps_call *call, struct ps_part_push *push, bool stored_is_enough) {
   struct ps_sending updates = {.count = push->count, .mode = {.is_done_when_stored = stored_is_enough}};
   if (push->count == 0) return PSERVER_OK;
-  updates.sources = calloc(push->count, sizeof(struct ps_block_source));
+  updates.sources = malloc(push->count * sizeof(struct ps_block_source));
   if (updates.sources == NULL) return ps_no_memory("a part");
   ps_cut_part_push(push, updates.sources);
   pserver_status status = ps_send(call, &updates);

@@ -5,6 +5,11 @@
 
 /* Cuts what a call does to parameters into the contents of block updates. */
 
+/** Returns the version that a block had when it was last read, for a gradient; 0: none is known. */
+static uint64_t seen_version(const struct ps_parameter_update *update, uint64_t block) {
+  return update->seen == NULL ? 0 : __atomic_load_n(&update->seen[block], __ATOMIC_RELAXED);
+}
+
 void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_block_source *sources) {
   const struct ps_parameter *parameter = update->parameter;
   const struct ps_layout *layout = &parameter->layout;
@@ -21,7 +26,7 @@ void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_bloc
         .start = start,
         .elements = elements,
         .data_bytes = data_bytes,
-        .entry_bytes = data_bytes,
+        .seen = seen_version(update, i),
     };
   }
 }
@@ -115,7 +120,7 @@ static bool slice_block(struct ps_part_push *push, const struct ps_part_block *b
                               .inner_from = inner_from,
                               .width = block->message_row_elements,
                               .is_whole_block = block->is_whole_block};
-  size_t index_bytes = ps_slice_index_bytes(&all, PS_INDEX_NUMBER_BYTES);
+  size_t index_bytes = ps_slice_index_bytes(&all);
   size_t bytes = index_bytes + (size_t)ps_part_elements(block) * element;
   if (all.is_whole_block || bytes <= bytes_max) return append(push, &all, block->index);
   return cut_block(push, block, &all, element, bytes_max);
@@ -170,15 +175,14 @@ void ps_cut_part_push(const struct ps_part_push *push, struct ps_block_source *s
   for (size_t i = 0; i < push->count; i++) {
     const struct ps_part_slice *slice = &push->slices[i];
     uint64_t elements = slice->row_count * slice->width;
-    size_t packed = ps_packed_number_bytes(parameter, push->blocks[i], slice->inner != NULL);
     sources[i] = (struct ps_block_source){
         .update = push->update,
         .index = push->blocks[i],
         .shard = ps_shard_of_block(parameter, push->blocks[i]),
         .slice = slice,
         .elements = elements,
-        .data_bytes = ps_slice_index_bytes(slice, PS_INDEX_NUMBER_BYTES) + elements * element,
-        .entry_bytes = ps_slice_index_bytes(slice, packed) + elements * element,
+        .data_bytes = ps_slice_index_bytes(slice) + elements * element,
+        .seen = seen_version(push->update, push->blocks[i]),
     };
   }
 }
@@ -193,11 +197,10 @@ void ps_part_push_release(struct ps_part_push *push) {
   free(push->column_from);
 }
 
-void ps_write_part(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
-                   size_t number_bytes, uint8_t *target) {
+void ps_write_part_elements(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
+                            uint8_t *target) {
   size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
   size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
-  if (!slice->is_whole_block) target += ps_write_part_index(slice, number_bytes, target);
   for (size_t i = 0; i < slice->row_count; i++) {
     const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
     if (slice->inner_from == NULL) {

@@ -2,69 +2,23 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The error of a call whose updates were not all applied. */
 
-/* Finds the block of a batch that a rejection is about. */
-
-/** UTF-16 units of a name that hosts quote in error texts. */
-#define QUOTED_UNITS_MAX 60
-/** A unit takes up to six bytes. */
-#define QUOTED_BYTES (6 * QUOTED_UNITS_MAX + 16)
-
-/** Appends a byte of a name, escaped as JSON.stringify() of JavaScript does. */
-static void append_byte(struct ps_json *json, uint8_t byte) {
-  static const char escaped[] = "\b\f\n\r\t\"\\";
-  static const char letters[] = "bfnrt\"\\";
-  char text[8] = {(char)byte, '\0'};
-  const char *found = byte == '\0' ? NULL : strchr(escaped, byte);
-  if (found != NULL) snprintf(text, sizeof text, "\\%c", letters[found - escaped]);
-  else if (byte < 0x20) snprintf(text, sizeof text, "\\u%04x", byte);
-  ps_json_raw(json, text);
-}
-
-/** Quotes a name as hosts do in error texts: a long one is cut. */
-static void quote(struct ps_json *json, const char *name, size_t bytes) {
-  size_t units = 0;
-  ps_json_raw(json, "\"");
-  for (size_t i = 0; i < bytes; i++) {
-    uint8_t byte = (uint8_t)name[i];
-    bool is_first = (byte & 0xc0) != 0x80;
-    if (is_first && units >= QUOTED_UNITS_MAX) {
-      ps_json_raw(json, "\u2026");
-      break;
-    }
-    if (is_first) units += byte >= 0xf0 ? 2 : 1;
-    /* The bytes C0 80 stand for a NUL. */
-    bool is_nul = byte == 0xc0;
-    if (is_nul) ps_json_raw(json, "\\u0000");
-    else append_byte(json, byte);
-    i += is_nul;
-  }
-  ps_json_raw(json, "\"");
-}
-
-static bool begins_with(const char *text, const struct ps_block_source *source) {
-  char quoted[QUOTED_BYTES];
-  char rest[32];
-  const struct ps_parameter *parameter = source->update->parameter;
-  struct ps_json json = {.bytes = quoted, .size = sizeof quoted};
-  quote(&json, parameter->name, parameter->name_bytes);
-  int rest_bytes = snprintf(rest, sizeof rest, " block %u: ", (unsigned)source->index);
-  return !json.is_full && strncmp(text, quoted, json.used) == 0 &&
-         strncmp(text + json.used, rest, (size_t)rest_bytes) == 0;
-}
-
 /**
- * Returns the block that the text of a rejection is about: the only one of the record, or the one that the
- * text begins with, as in `"name" block 3: …`. NULL if the text names no block of a batch.
+ * Returns the block that the text of a rejection is about: the only one of the record, or that of the entry that the
+ * text begins with, as in `entry 17, "name" block 3: …`. NULL if the text names no entry of the batch.
  */
 static const struct ps_block_source *blamed_block(const struct ps_record *record, const char *text) {
-  const struct ps_block_source *source = record->first;
-  if (record->blocks == 1) return source;
-  while (source != NULL && !begins_with(text, source)) source = source->next;
-  return source;
+  static const char begin[] = "entry ";
+  if (record->blocks == 1) return ps_first_source(record);
+  if (strncmp(text, begin, strlen(begin)) != 0) return NULL;
+  const char *digits = text + strlen(begin);
+  if (*digits < '0' || *digits > '9') return NULL;
+  unsigned long long entry = strtoull(digits, NULL, 10);
+  return entry < record->blocks ? record->sources[entry] : NULL;
 }
 
 /* Makes the error of a call from the fates of its block updates. */
@@ -109,7 +63,7 @@ static void describe_source(const struct ps_block_source *source, char name[NAME
 static void describe(const struct over_call *over, const struct ps_block_update *update,
                      char name[NAME_SIZE]) {
   const struct ps_record *record = record_of(over, update);
-  describe_source(record->first, name);
+  describe_source(ps_first_source(record), name);
   if (record->blocks == 1) return;
   size_t used = strlen(name);
   snprintf(name + used, NAME_SIZE - used, " and %zu others of its record", record->blocks - 1);
@@ -152,11 +106,11 @@ static void append(struct ps_json *json, const struct ps_block_source *source, u
 /** Appends the blocks of an update as far as they fit; returns the number of blocks listed so far. */
 static size_t append_blocks(struct ps_json *json, const struct over_call *over,
                             const struct ps_block_update *update, size_t listed) {
-  const struct ps_block_source *source = record_of(over, update)->first;
-  for (; source != NULL && listed < LISTED_MAX && !json->is_full; source = source->next) {
+  const struct ps_record *record = record_of(over, update);
+  for (size_t i = 0; i < record->blocks && listed < LISTED_MAX && !json->is_full; i++) {
     size_t used = json->used;
     if (listed > 0) ps_json_raw(json, ",");
-    append(json, source, update->n);
+    append(json, record->sources[i], update->n);
     if (json->is_full) json->bytes[used] = '\0';
     else listed++;
   }

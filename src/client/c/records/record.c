@@ -15,7 +15,7 @@ static const char *verb_of(enum ps_operation operation) {
 
 void ps_record_subject(const struct ps_identity *identity, const struct ps_record *record,
                        char subject[PS_SUBJECT_SIZE]) {
-  const struct ps_block_source *source = record->first;
+  const struct ps_block_source *source = ps_first_source(record);
   enum ps_operation operation = source->update->operation;
   if (ps_is_blockless(operation) || record->blocks > 1) {
     const char *verb = "batch";
@@ -58,13 +58,6 @@ static void write_init_entries(struct ps_draft *draft, const struct ps_block_sou
   ps_pack_raw(draft, parameter->config, parameter->config_bytes);
 }
 
-uint64_t ps_seen_version(const struct ps_block_source *source) {
-  const struct ps_parameter_update *update = source->update;
-  /* Gradients of a step need no version: a step defines what they were made from. */
-  if (update->seen == NULL || source->step > 0) return 0;
-  return __atomic_load_n(&update->seen[source->index], __ATOMIC_RELAXED);
-}
-
 static void pack_text_entry(struct ps_draft *draft, const char *key, const char *text) {
   ps_pack_key(draft, key);
   ps_pack_text(draft, text, strlen(text));
@@ -75,49 +68,45 @@ static void pack_number_entry(struct ps_draft *draft, const char *key, double va
   ps_pack_number(draft, value);
 }
 
-/** Returns how many entries a group has besides verb, parameter, epoch, dtype, blocks and seen. */
+/** Returns how many entries pack_operation() writes. */
 static size_t count_of_operation(const struct ps_parameter_update *update) {
-  if (update->operation == PS_UPDATE_SET) return 0;
-  if (update->operation == PS_UPDATE_INIT) return 2;
-  size_t factors = update->operation == PS_UPDATE_MIX ? 2 : update->has_rate;
-  return 1 + factors + update->has_norm + (update->encoding != PSERVER_AS_IS);
+  if (update->operation == PS_UPDATE_SET || update->operation == PS_UPDATE_INIT) return 0;
+  return 1 + (update->operation == PS_UPDATE_MIX ? 2 : (size_t)update->has_rate);
 }
 
 static void pack_operation(struct ps_draft *draft, const struct ps_parameter_update *update) {
-  if (update->operation == PS_UPDATE_SET) return;
-  if (update->operation == PS_UPDATE_INIT) {
-    ps_pack_key(draft, "shape");
-    ps_pack_shape(draft, update->parameter->shape, update->parameter->rank);
-    ps_pack_key(draft, "config");
-    ps_pack_raw(draft, update->parameter->config, update->parameter->config_bytes);
-    return;
-  }
-  if (update->encoding != PSERVER_AS_IS) {
-    pack_text_entry(draft, "encoding", ps_encoding_name(update->encoding));
-  }
-  if (update->has_norm) pack_number_entry(draft, "norm", update->norm);
   if (update->operation == PS_UPDATE_MIX) {
     pack_text_entry(draft, "op", "mix");
     pack_number_entry(draft, "alpha", update->alpha);
     pack_number_entry(draft, "beta", update->beta);
-  } else {
+  } else if (update->operation == PS_UPDATE_GRADIENT) {
     pack_text_entry(draft, "op", "grad");
     if (update->has_rate) pack_number_entry(draft, "lr", update->rate);
   }
 }
 
-static void write_push_entries(struct ps_draft *draft, const struct ps_block_source *source) {
-  draft->entries += (uint32_t)count_of_operation(source->update);
-  pack_operation(draft, source->update);
-  if (source->update->operation == PS_UPDATE_GRADIENT) {
+static void write_push_entries(struct ps_draft *draft, const struct ps_block_source *source,
+                               bool names_version) {
+  const struct ps_parameter_update *update = source->update;
+  if (update->encoding != PSERVER_AS_IS) {
+    ps_draft_text(draft, "encoding", ps_encoding_name(update->encoding));
+  }
+  if (update->has_norm) {
+    ps_draft_key(draft, "norm");
+    ps_pack_number(draft, update->norm);
+  }
+  draft->entries += (uint32_t)count_of_operation(update);
+  pack_operation(draft, update);
+  if (update->operation == PS_UPDATE_GRADIENT) {
     if (source->step > 0) ps_draft_whole(draft, "step", source->step);
-    if (source->seen > 0) ps_draft_whole(draft, "seen", source->seen);
+    if (names_version) ps_draft_whole(draft, "seen", source->seen);
   }
   if (source->slice != NULL && !source->slice->is_whole_block) ps_write_part_entry(draft, source->slice);
 }
 
 /** Writes the entries of a record of one block, a clock or a note that follow those of every record. */
-static void write_single_entries(struct ps_draft *draft, const struct ps_block_source *source) {
+static void write_single_entries(struct ps_draft *draft, const struct ps_record *record) {
+  const struct ps_block_source *source = ps_first_source(record);
   const struct ps_parameter *parameter = source->update->parameter;
   if (source->update->operation == PS_UPDATE_CLOCK) {
     ps_draft_whole(draft, "step", source->step);
@@ -131,120 +120,132 @@ static void write_single_entries(struct ps_draft *draft, const struct ps_block_s
   ps_draft_whole(draft, "epoch", parameter->epoch);
   ps_draft_text(draft, "dtype", ps_dtype_name(parameter->dtype));
   if (source->update->operation == PS_UPDATE_INIT) write_init_entries(draft, source);
-  else if (source->update->operation != PS_UPDATE_SET) write_push_entries(draft, source);
+  else if (source->update->operation != PS_UPDATE_SET) write_push_entries(draft, source, record->names_versions);
 }
 
 /* Writes batches as messages. */
 
-/** Maximum bytes of a group in the header without its parameter's name and declaration. */
-#define GROUP_BYTES_MAX 160
-
-/** Returns the bytes of a whole number in a message. */
-static size_t whole_bytes(uint64_t value) {
-  if (value < 0x80) return 1;
-  if (value <= UINT8_MAX) return 2;
-  if (value <= UINT16_MAX) return 3;
-  return value <= UINT32_MAX ? 5 : 9;
+/** Whether the columns of a run name the versions that gradients were made from. */
+static bool has_seen_column(const struct ps_record *record, const struct ps_run *run) {
+  return record->names_versions && run->has_seen;
 }
 
-/** Returns the bytes of a map of shape and configuration in a message. */
-static size_t declared_bytes(const struct ps_parameter *parameter) {
-  size_t bytes = 1 + sizeof "shape" + (parameter->rank < 16 ? 1 : 3);
-  for (int32_t axis = 0; axis < parameter->rank; axis++) bytes += whole_bytes(parameter->shape[axis]);
-  return bytes + sizeof "config" + parameter->config_bytes;
-}
-
-size_t ps_group_bytes_max(const struct ps_parameter_update *update) {
-  const struct ps_parameter *parameter = update->parameter;
-  size_t declared = update->operation == PS_UPDATE_INIT ? declared_bytes(parameter) : 0;
-  return GROUP_BYTES_MAX + declared + ps_batch_name_bytes_max(parameter->name);
-}
-
-/** Packs the row of an entry: its block and bytes, then the start of an init or the counts of a part. */
-static void pack_row(struct ps_draft *draft, const struct ps_block_source *source) {
-  const struct ps_part_slice *slice = source->slice;
-  bool is_init = source->update->operation == PS_UPDATE_INIT;
-  bool is_part = slice != NULL && !slice->is_whole_block;
-  bool has_inner = is_part && slice->inner != NULL;
-  ps_pack_list(draft, 2 + (size_t)(is_init || is_part) + has_inner);
-  ps_pack_whole(draft, source->index);
-  ps_pack_whole(draft, source->entry_bytes);
-  if (is_init) ps_pack_whole(draft, source->start);
-  if (is_part) ps_pack_whole(draft, slice->row_count);
-  if (has_inner) ps_pack_whole(draft, slice->inner_count);
-}
-
-/** Packs the group that begins with an entry; returns the entry after the group, NULL if there is none. */
-static const struct ps_block_source *pack_group(struct ps_draft *draft,
-                                                const struct ps_block_source *first) {
-  const struct ps_parameter_update *update = first->update;
-  const struct ps_block_source *end = first;
-  size_t blocks = 0;
-  bool names_versions = false;
-  for (; end != NULL && end->update == update; end = end->next) {
-    blocks++;
-    names_versions = names_versions || end->seen > 0;
-  }
-  ps_pack_map(draft, 5 + count_of_operation(update) + names_versions);
+static void pack_run(struct ps_draft *draft, const struct ps_record *record, const struct ps_run *run) {
+  const struct ps_parameter_update *update = run->sources[0]->update;
+  bool is_encoded = update->encoding != PSERVER_AS_IS;
+  bool is_part = run->form != PS_ENTRY_WHOLE;
+  bool has_seen = has_seen_column(record, run);
+  ps_pack_map(draft, 4 + (size_t)is_encoded + count_of_operation(update) + is_part + run->has_norms + has_seen);
   pack_text_entry(draft, "verb", verb_of(update->operation));
-  ps_pack_key(draft, "parameter");
-  ps_pack_name(draft, update->parameter->name);
-  ps_pack_key(draft, "epoch");
-  ps_pack_whole(draft, update->parameter->epoch);
-  pack_text_entry(draft, "dtype", ps_dtype_name(update->parameter->dtype));
+  pack_text_entry(draft, "dtype", ps_dtype_name(run->dtype));
+  ps_pack_key(draft, "entries");
+  ps_pack_whole(draft, run->entries);
+  ps_pack_key(draft, "elements");
+  ps_pack_whole(draft, run->elements);
+  if (is_encoded) pack_text_entry(draft, "encoding", ps_encoding_name(update->encoding));
   pack_operation(draft, update);
-  ps_pack_key(draft, "blocks");
-  ps_pack_list(draft, blocks);
-  for (const struct ps_block_source *each = first; each != end; each = each->next) pack_row(draft, each);
-  if (names_versions) {
-    ps_pack_key(draft, "seen");
-    ps_pack_list(draft, blocks);
-    for (const struct ps_block_source *each = first; each != end; each = each->next) {
-      ps_pack_whole(draft, each->seen);
-    }
+  if (is_part) {
+    ps_pack_key(draft, "part");
+    ps_pack_list(draft, run->form == PS_ENTRY_ROWS ? 1 : 2);
+    ps_pack_whole(draft, run->rows);
+    if (run->form == PS_ENTRY_ELEMENTS) ps_pack_whole(draft, run->inner);
   }
-  return end;
+  if (run->has_norms) {
+    ps_pack_key(draft, "norms");
+    ps_pack_flag(draft, true);
+  }
+  if (has_seen) {
+    ps_pack_key(draft, "seen");
+    ps_pack_flag(draft, true);
+  }
 }
 
 /** Writes the entries of a batch's header that follow those of every record. */
 static void write_batch_entries(struct ps_draft *draft, const struct ps_record *record) {
-  const struct ps_block_source *first = record->first;
-  size_t groups = 1;
-  for (const struct ps_block_source *each = first; each->next != NULL; each = each->next) {
-    groups += each->next->update != each->update;
-  }
-  if (first->step > 0) ps_draft_whole(draft, "step", first->step);
-  ps_draft_key(draft, "groups");
-  ps_pack_list(draft, groups);
-  for (const struct ps_block_source *each = first; each != NULL;) each = pack_group(draft, each);
+  uint64_t step = ps_first_source(record)->step;
+  size_t runs = 0;
+  for (const struct ps_run *run = record->runs; run != NULL; run = run->next) runs++;
+  if (step > 0) ps_draft_whole(draft, "step", step);
+  ps_draft_key(draft, "runs");
+  ps_pack_list(draft, runs);
+  for (const struct ps_run *run = record->runs; run != NULL; run = run->next) pack_run(draft, record, run);
 }
 
-/** Writes index and elements of an entry, without its padding. */
-static void write_entry(const struct ps_block_source *source, uint8_t *target) {
-  const struct ps_parameter_update *update = source->update;
-  const struct ps_part_slice *slice = source->slice;
-  if (slice == NULL) {
-    ps_write_elements(update, source->values, source->elements, target);
-    return;
-  }
-  bool has_inner = slice->inner != NULL;
-  size_t packed = ps_packed_number_bytes(update->parameter, source->index, has_inner);
-  ps_write_part(slice, update, packed, target);
+/** Returns the bytes of the elements of all entries of a run. */
+static size_t value_bytes(const struct ps_run *run) {
+  return (size_t)run->elements * ps_encoded_bytes(run->dtype, run->sources[0]->update->encoding);
 }
 
-/** Writes the tensor bytes; returns `crc`, the checksum of the bytes before them, updated with them. */
-static uint32_t write_batch_data(const struct ps_record *record, uint8_t *target, uint32_t crc) {
-  uint8_t *checked = target;
-  for (const struct ps_block_source *each = record->first; each != NULL; each = each->next) {
-    size_t padded = ps_padded_bytes(each->entry_bytes);
-    write_entry(each, target);
-    memset(target + each->entry_bytes, 0, padded - each->entry_bytes);
-    target += padded;
-    if (target - checked < PS_CRC32_CHUNK_BYTES && each->next != NULL) continue;
-    crc = ps_crc32_update(crc, checked, (size_t)(target - checked));
-    checked = target;
+/** Returns the bytes of the columns and elements of all runs. */
+static size_t batch_bytes(const struct ps_record *record) {
+  size_t bytes = 0;
+  for (const struct ps_run *run = record->runs; run != NULL; run = run->next) {
+    size_t lengths = 2 + (size_t)(run->form != PS_ENTRY_WHOLE) + (run->form == PS_ENTRY_ELEMENTS);
+    size_t doubles = (size_t)run->has_norms + has_seen_column(record, run);
+    bytes += lengths * ps_uint32_column_bytes(run->entries) + ps_uint32_column_bytes(run->rows) +
+             ps_uint32_column_bytes(run->inner) + doubles * ps_float64_column_bytes(run->entries) +
+             ps_padded_bytes(value_bytes(run));
   }
-  return crc;
+  return bytes;
+}
+
+/** Where the next numbers of the columns of a run go. */
+struct column_cursors {
+  uint8_t *numbers;
+  uint8_t *counts;
+  uint8_t *rows;
+  uint8_t *inner;
+  uint8_t *row_list;
+  uint8_t *inner_list;
+  uint8_t *norms;
+  uint8_t *seen;
+  uint8_t *values;
+};
+
+static void place_columns(const struct ps_record *record, const struct ps_run *run, uint8_t **at,
+                          struct column_cursors *next) {
+  size_t entries = run->entries;
+  size_t parts = run->form == PS_ENTRY_WHOLE ? 0 : entries;
+  size_t offsets = run->form == PS_ENTRY_ELEMENTS ? entries : 0;
+  next->numbers = ps_place_column(at, entries * sizeof(uint32_t));
+  next->counts = ps_place_column(at, entries * sizeof(uint32_t));
+  next->rows = ps_place_column(at, parts * sizeof(uint32_t));
+  next->inner = ps_place_column(at, offsets * sizeof(uint32_t));
+  next->row_list = ps_place_column(at, run->rows * sizeof(uint32_t));
+  next->inner_list = ps_place_column(at, run->inner * sizeof(uint32_t));
+  next->norms = ps_place_column(at, run->has_norms ? entries * sizeof(double) : 0);
+  next->seen = ps_place_column(at, has_seen_column(record, run) ? entries * sizeof(double) : 0);
+  next->values = ps_place_column(at, value_bytes(run));
+}
+
+/** Writes the numbers of a part: how many there are, and its lists. */
+static void put_part(struct column_cursors *next, const struct ps_part_slice *slice) {
+  ps_put_uint32(&next->rows, (uint32_t)slice->row_count);
+  ps_put_uint32_list(&next->row_list, slice->rows, slice->row_count);
+  if (slice->inner == NULL) return;
+  ps_put_uint32(&next->inner, (uint32_t)slice->inner_count);
+  ps_put_uint32_list(&next->inner_list, slice->inner, slice->inner_count);
+}
+
+/** Writes the columns and elements of a run at `*at`, and moves `*at` behind them. */
+static void write_run(const struct ps_record *record, const struct ps_run *run, uint8_t **at) {
+  struct column_cursors next;
+  bool has_seen = has_seen_column(record, run);
+  size_t element_bytes = ps_encoded_bytes(run->dtype, run->sources[0]->update->encoding);
+  place_columns(record, run, at, &next);
+  for (size_t i = 0; i < run->entries; i++) {
+    const struct ps_block_source *source = run->sources[i];
+    const struct ps_parameter_update *update = source->update;
+    ps_put_uint32(&next.numbers, ps_number_of_block(update->parameter, source->index));
+    ps_put_uint32(&next.counts, (uint32_t)source->elements);
+    if (run->form != PS_ENTRY_WHOLE) put_part(&next, source->slice);
+    /* Where hosts need no norm, they do not look at it. */
+    if (run->has_norms) ps_put_float64(&next.norms, update->has_norm ? update->norm : 0);
+    if (has_seen) ps_put_float64(&next.seen, (double)source->seen);
+    if (source->slice != NULL) ps_write_part_elements(source->slice, update, next.values);
+    else ps_write_elements(update, source->values, source->elements, next.values);
+    next.values += source->elements * element_bytes;
+  }
 }
 
 /** Writes the entries of a record, without the envelope and the tensor bytes. */
@@ -257,7 +258,7 @@ static void write_entries(struct ps_draft *draft, const struct ps_identity *iden
   ps_draft_whole(draft, "done", record->header.done);
   ps_draft_text(draft, "reply", reply);
   if (record->blocks > 1) write_batch_entries(draft, record);
-  else write_single_entries(draft, record->first);
+  else write_single_entries(draft, record);
 }
 
 /** Writes elements in the update's encoding; returns `crc`, the checksum of the bytes before, updated with
@@ -277,17 +278,21 @@ static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t ele
 }
 
 static void fill_message(const struct ps_draft *draft, const struct ps_record *record, uint8_t *bytes) {
-  const struct ps_block_source *source = record->first;
+  const struct ps_block_source *source = ps_first_source(record);
   uint8_t *target = bytes + draft->buffer.size;
   memcpy(bytes, draft->buffer.data, draft->buffer.size);
   if (ps_is_blockless(source->update->operation)) return;
   uint32_t crc = ps_draft_crc(draft);
   if (record->blocks > 1) {
-    crc = write_batch_data(record, target, crc);
+    uint8_t *end = target;
+    for (const struct ps_run *run = record->runs; run != NULL; run = run->next) write_run(record, run, &end);
+    crc = ps_crc32_update(crc, target, (size_t)(end - target));
   } else if (source->slice == NULL) {
     crc = copy_elements(target, source->values, source->elements, source->update, crc);
   } else {
-    ps_write_part(source->slice, source->update, PS_INDEX_NUMBER_BYTES, target);
+    size_t index_bytes =
+        source->slice->is_whole_block ? 0 : ps_write_part_index(source->slice, target);
+    ps_write_part_elements(source->slice, source->update, target + index_bytes);
     crc = ps_crc32_update(crc, target, source->data_bytes);
   }
   ps_seal_message(bytes, crc);
@@ -305,11 +310,12 @@ static bool reserve(struct ps_record_buffer *buffer, size_t bytes) {
 
 pserver_status ps_write_record(const struct ps_identity *identity, const struct ps_record *record,
                                struct ps_record_buffer *buffer) {
-  size_t data_bytes = ps_record_data_bytes(record);
+  const struct ps_block_source *first = ps_first_source(record);
+  size_t data_bytes = record->blocks > 1 ? batch_bytes(record) : first->data_bytes;
   struct ps_draft draft;
   ps_draft_begin(&draft);
   write_entries(&draft, identity, record);
-  pserver_status status = ps_is_blockless(record->first->update->operation)
+  pserver_status status = ps_is_blockless(first->update->operation)
                               ? ps_draft_end(&draft)
                               : ps_draft_end_with_data(&draft, data_bytes);
   if (status == PSERVER_OK) {

@@ -12,6 +12,7 @@
 
 struct ps_parameter_update;
 struct ps_part_slice;
+struct ps_run;
 
 /** The contents of one block update: elements of one block; or of a clock or a note. */
 struct ps_block_source {
@@ -28,15 +29,13 @@ struct ps_block_source {
   const struct ps_part_slice *slice;
   /** Bytes of index and elements in a record of its own. */
   size_t data_bytes;
-  /** The same in an entry of a batch, where the index is packed; without padding. */
-  size_t entry_bytes;
+  /** The version of the block that a gradient was made from; 0: none is known. */
+  uint64_t seen;
   /** The trainer's step; 0: none. */
   uint64_t step;
 
-  /** Set by the sender: the version of the block that the record names; 0: none. */
-  uint64_t seen;
-  /** Set by the sender: the next entry of the same batch; NULL after the last. */
-  struct ps_block_source *next;
+  /** Set by the sender: the run that it is an entry of. */
+  struct ps_run *run;
 };
 
 /** What a record does. */
@@ -91,38 +90,63 @@ struct ps_record_header {
   uint64_t done;
 };
 
+/*
+ * A batch is one record with updates of many blocks of a shard, its entries. Those with elements of one type and of
+ * one form are a run. The header has a map for each run; the tensor bytes have the columns of each run, with a number
+ * for each entry, and behind them the elements of all its entries.
+ */
+
+/** What the elements of an entry are: all of the block, some rows, or some elements of some rows. */
+enum ps_entry_form { PS_ENTRY_WHOLE, PS_ENTRY_ROWS, PS_ENTRY_ELEMENTS };
+
+/** A run of a batch; in a record that is no batch, its only source. */
+struct ps_run {
+  pserver_dtype dtype;
+  enum ps_entry_form form;
+  /** Its entries, in the order of the call. */
+  const struct ps_block_source **sources;
+  size_t entries;
+  /** Elements of all entries, and how many row numbers and offsets in a row they name. */
+  uint64_t elements;
+  size_t rows;
+  size_t inner;
+  /** Whether one of them has a norm, or a version that it was made from. */
+  bool has_norms;
+  bool has_seen;
+  /** The next run of the record; NULL after the last. */
+  struct ps_run *next;
+};
+
 /**
  * A record of a call: what is needed to write it, each time it is published. Its sources are one block
- * update, a clock or a note; or the entries of a batch, which follow `first` by `next`.
+ * update, a clock or a note; or the entries of a batch.
  */
 struct ps_record {
-  struct ps_block_source *first;
-  struct ps_block_source *last;
-  /** 1, or more for a batch. */
+  struct ps_run *runs;
+  /** The sources of all runs, one run after the other: `blocks` of them, 1, or more for a batch. */
+  const struct ps_block_source **sources;
   size_t blocks;
-  /** Bytes of all entries as a batch, and the maximum bytes of its header. */
-  size_t batch_bytes;
-  size_t header_bytes;
+  /** The update that was added last. Bytes of the elements and lists of all entries of a batch. */
+  const struct ps_block_source *last;
+  size_t value_bytes;
 
   /** Set when it is published. */
   struct ps_block_update *update;
   struct ps_record_header header;
+  bool names_versions;
   struct ps_queue_link place;
 };
 
-/** Returns the bytes of all indexes and elements. */
-static inline size_t ps_record_data_bytes(const struct ps_record *record) {
-  return record->blocks > 1 ? record->batch_bytes : record->first->data_bytes;
+/** Returns the first source of a record. */
+static inline const struct ps_block_source *ps_first_source(const struct ps_record *record) {
+  return record->sources[0];
 }
 
-/*
- * A batch is one record with updates of many blocks of a shard. Its header consists of groups, each for one
- * parameter: what its entries have in common, and a row for each entry. The tensor bytes are those of the
- * entries in order, each padded with zeros to a multiple of 8.
- */
+/** Returns the bytes of a record that count as in flight: about those of its tensor bytes. */
+size_t ps_record_data_bytes(const struct ps_record *record);
 
-/** Returns the maximum bytes of a group of this update in the header, without its rows. */
-size_t ps_group_bytes_max(const struct ps_parameter_update *update);
+/** Whether an update of the record has a version that it was made from, to be named in the record. */
+bool ps_record_has_versions(const struct ps_record *record);
 
 /**
  * Returns OK if a call that is over has succeeded, otherwise its error, as last error: the first rejection,
@@ -139,6 +163,16 @@ struct ps_batch_limits {
   /** The largest message that the broker accepts. */
   size_t payload_bytes_max;
 };
+
+struct ps_sending;
+
+/**
+ * Makes the records of a sending: the small updates of a shard go into as few batches as the limits permit; a large
+ * update, or a single small one, has a record of its own. Within a shard, small updates of one type and form keep
+ * their order, and so do large ones. False if there is no memory; ps_release_records() frees them, also then.
+ */
+bool ps_make_records(struct ps_sending *sending, const struct ps_batch_limits *limits);
+void ps_release_records(struct ps_sending *sending);
 
 /** An update of a part, cut into slices, one for each message. */
 struct ps_part_push {
@@ -172,12 +206,9 @@ pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, si
 /** Makes the sources of the block updates; `sources` has memory for `push->count` of them. */
 void ps_cut_part_push(const struct ps_part_push *push, struct ps_block_source *sources);
 
-/**
- * Writes the tensor bytes of a slice: its index, in numbers of so many bytes, unless it is a whole block,
- * and its elements in the update's encoding.
- */
-void ps_write_part(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
-                   size_t number_bytes, uint8_t *target);
+/** Writes the elements of a slice in the update's encoding. */
+void ps_write_part_elements(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
+                            uint8_t *target);
 
 void ps_part_push_release(struct ps_part_push *push);
 
@@ -191,9 +222,6 @@ struct ps_record_buffer {
 /** Writes the subject that a record is published to. */
 void ps_record_subject(const struct ps_identity *identity, const struct ps_record *record,
                        char subject[PS_SUBJECT_SIZE]);
-
-/** Returns the version of its block that a gradient was made from, as last read; 0: none. */
-uint64_t ps_seen_version(const struct ps_block_source *source);
 
 /** Returns the word that a note holds for a number that is not finite; NULL for the others. */
 const char *ps_number_word(double number);
@@ -264,8 +292,11 @@ struct ps_sending {
   size_t taken;
   struct ps_update_sender *sender;
   struct ps_update_call *call;
-  /** One for each update of the call. */
+  /** One for each update of the call, and memory that they point into. */
   struct ps_record *records;
+  size_t record_count;
+  struct ps_run *runs;
+  const struct ps_block_source **ordered;
   /** Blocks without a fate when progress was last noted. */
   size_t pending;
   struct ps_queue_link place;

@@ -7,78 +7,6 @@
 
 /* Sends the records of calls, and passes what becomes of them to the outbox. */
 
-/* Joins the small block updates of a call, those of each shard, into batches. */
-
-/** Maximum bytes of the entries that the headers of all records have. */
-#define RECORD_HEADER_BYTES_MAX 1024
-/** Maximum bytes of a block in the header: its row, and the version that a gradient was made from. */
-#define ROW_BYTES_MAX 34
-
-/** Begins a record with an update, the only one unless others are added. */
-static void begin(struct ps_record *record, struct ps_block_source *source) {
-  source->next = NULL;
-  *record = (struct ps_record){.first = source, .last = source, .blocks = 1};
-}
-
-/** Whether an update can be an entry of a batch. */
-static bool is_small(const struct ps_sending *sending, const struct ps_block_source *source) {
-  return !sending->goes_alone && !ps_is_blockless(source->update->operation) &&
-         source->entry_bytes < PS_BATCH_ENTRY_BYTES_MAX;
-}
-
-/** Adds an entry if the limits permit it, and if each parameter keeps one group, whose blocks ascend. */
-static bool add(struct ps_record *batch, struct ps_block_source *source,
-                const struct ps_batch_limits *limits) {
-  const struct ps_block_source *last = batch->last;
-  bool is_same_group = last->update == source->update;
-  if (is_same_group ? source->index <= last->index : source->update->is_repeated) return false;
-  size_t group_bytes = is_same_group ? 0 : ps_group_bytes_max(source->update);
-  size_t header_bytes = batch->header_bytes + ROW_BYTES_MAX + group_bytes;
-  size_t batch_bytes = batch->batch_bytes + ps_padded_bytes(source->entry_bytes);
-  bool fits = batch->blocks < PS_BATCH_ENTRIES_MAX && batch_bytes <= PS_BATCH_BYTES &&
-              header_bytes <= PS_BATCH_HEAD_BYTES_MAX &&
-              header_bytes + batch_bytes <= limits->payload_bytes_max;
-  if (!fits) return false;
-  source->next = NULL;
-  batch->last->next = source;
-  batch->last = source;
-  batch->blocks++;
-  batch->batch_bytes = batch_bytes;
-  batch->header_bytes = header_bytes;
-  return true;
-}
-
-/**
- * Makes the records of a call's updates; `records` has memory for one record each. Returns their number.
- * The small updates of a shard go into as few batches as the limits permit; a large update, or a single
- * small one, has a record of its own. Within a shard, small updates keep their order, and so do large ones.
- */
-static size_t fill_batches(const struct ps_sending *sending, const struct ps_batch_limits *limits,
-                           struct ps_record *records) {
-  /* The batches being filled, by shard and by whether they are of integers only. */
-  struct ps_record *open[PS_SHARDS_MAX][2] = {{NULL}};
-  size_t count = 0;
-  for (size_t i = 0; i < sending->count; i++) {
-    struct ps_block_source *source = &sending->sources[i];
-    struct ps_record *record = &records[count];
-    if (!is_small(sending, source)) {
-      begin(record, source);
-      count++;
-      continue;
-    }
-    const struct ps_parameter *parameter = source->update->parameter;
-    bool is_apart = limits->separates_integers && !ps_dtype_is_float(parameter->dtype);
-    struct ps_record **batch = &open[source->shard][is_apart];
-    if (*batch != NULL && add(*batch, source, limits)) continue;
-    begin(record, source);
-    record->batch_bytes = ps_padded_bytes(source->entry_bytes);
-    record->header_bytes = RECORD_HEADER_BYTES_MAX + ps_group_bytes_max(source->update) + ROW_BYTES_MAX;
-    *batch = record;
-    count++;
-  }
-  return count;
-}
-
 /* Carries out the commands of the outbox, on the I/O thread. */
 
 static struct ps_record *record_of(const struct ps_block_update *update) {
@@ -186,10 +114,7 @@ static void publish(void *owner, struct ps_block_update *update, uint64_t sessio
   struct ps_record *record = record_of(update);
   record->update = update;
   record->header = (struct ps_record_header){.session = session, .n = update->n, .done = done};
-  /* Noted only once, so that a repeat has the same bytes, whatever is read in between. */
-  for (struct ps_block_source *each = record->first; each != NULL; each = each->next) {
-    each->seen = update->names_version ? ps_seen_version(each) : 0;
-  }
+  record->names_versions = update->names_version;
   ps_queue_append(&sender->queue, &record->place, record);
 }
 
@@ -267,9 +192,8 @@ static void finish(struct ps_sending *sending, pserver_status status) {
     sending->call->context = NULL;
     ps_update_call_drop(sending->call, 1);
   }
-  free(sending->records);
+  ps_release_records(sending);
   sending->call = NULL;
-  sending->records = NULL;
   sending->over(sending, status);
 }
 
@@ -344,24 +268,15 @@ void ps_sender_denied(struct ps_update_sender *sender, const char *subject) {
 
 /* Calls. */
 
-static bool names_version(const struct ps_record *record) {
-  for (const struct ps_block_source *each = record->first; each != NULL; each = each->next) {
-    if (ps_seen_version(each) > 0) return true;
-  }
-  return false;
-}
-
 /** Makes the records of a sending and allocates its state; false if there is no memory. */
 static bool prepare(struct ps_update_sender *sender, struct ps_sending *sending) {
-  sending->records = calloc(sending->count + 1, sizeof(struct ps_record));
-  if (sending->records == NULL) return false;
   sender->limits.payload_bytes_max = ps_payload_bytes_max(sender->deps.connection);
-  size_t count = fill_batches(sending, &sender->limits, sending->records);
-  sending->call = ps_update_call_new(0, sending->mode, count);
-  for (size_t i = 0; i < count && sending->call != NULL; i++) {
+  if (!ps_make_records(sending, &sender->limits)) return false;
+  sending->call = ps_update_call_new(0, sending->mode, sending->record_count);
+  for (size_t i = 0; i < sending->record_count && sending->call != NULL; i++) {
     const struct ps_record *record = &sending->records[i];
-    ps_update_call_add(sending->call, record->first->shard, record->blocks, ps_record_data_bytes(record),
-                       names_version(record));
+    ps_update_call_add(sending->call, ps_first_source(record)->shard, record->blocks,
+                       ps_record_data_bytes(record), ps_record_has_versions(record));
   }
   return sending->call != NULL;
 }

@@ -7,30 +7,16 @@
 
 /* Indexes of parts in messages. */
 
-/** Rows of a block, or elements of a row, up to which numbers take two bytes. */
-#define PACKED_NUMBERS_MAX 65536
 #define ALIGN_BYTES 8
 
-size_t ps_packed_number_bytes(const struct ps_parameter *parameter, uint64_t block, bool has_inner) {
-  uint64_t row_elements = ps_row_elements(parameter);
-  uint64_t elements = ps_block_elements(parameter, block);
-  uint64_t start = block * parameter->layout.block_elements;
-  bool is_whole_rows = start % row_elements == 0 && elements % row_elements == 0;
-  uint64_t rows = is_whole_rows ? elements / row_elements : 1;
-  uint64_t inner = is_whole_rows ? row_elements : elements;
-  bool is_narrow = rows <= PACKED_NUMBERS_MAX && (!has_inner || inner <= PACKED_NUMBERS_MAX);
-  return is_narrow ? sizeof(uint16_t) : PS_INDEX_NUMBER_BYTES;
-}
-
-/** Returns the bytes of an index with numbers of so many bytes, padded to a multiple of 8. */
-static size_t index_bytes(size_t row_count, size_t inner_count, size_t number_bytes) {
-  size_t bytes = (row_count + inner_count) * number_bytes;
+/** Returns the bytes of an index, padded to a multiple of 8. */
+static size_t index_bytes(size_t row_count, size_t inner_count) {
+  size_t bytes = (row_count + inner_count) * sizeof(uint32_t);
   return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-size_t ps_slice_index_bytes(const struct ps_part_slice *slice, size_t number_bytes) {
-  if (slice->is_whole_block) return 0;
-  return index_bytes(slice->row_count, slice->inner_count, number_bytes);
+size_t ps_slice_index_bytes(const struct ps_part_slice *slice) {
+  return slice->is_whole_block ? 0 : index_bytes(slice->row_count, slice->inner_count);
 }
 
 void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *slice) {
@@ -40,25 +26,11 @@ void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *sli
   if (slice->inner != NULL) ps_pack_whole(draft, slice->inner_count);
 }
 
-/** Writes numbers; returns where they end. */
-static uint8_t *write_numbers(uint8_t *target, const uint32_t *numbers, size_t count,
-                              size_t number_bytes) {
-  if (number_bytes == PS_INDEX_NUMBER_BYTES) {
-    memcpy(target, numbers, count * sizeof *numbers);
-    return target + count * sizeof *numbers;
-  }
-  for (size_t i = 0; i < count; i++, target += sizeof(uint16_t)) {
-    uint16_t number = (uint16_t)numbers[i];
-    memcpy(target, &number, sizeof number);
-  }
-  return target;
-}
-
-size_t ps_write_part_index(const struct ps_part_slice *slice, size_t number_bytes, uint8_t *target) {
-  size_t bytes = index_bytes(slice->row_count, slice->inner_count, number_bytes);
+size_t ps_write_part_index(const struct ps_part_slice *slice, uint8_t *target) {
+  size_t bytes = index_bytes(slice->row_count, slice->inner_count);
   memset(target + bytes - ALIGN_BYTES, 0, ALIGN_BYTES);
-  uint8_t *after = write_numbers(target, slice->rows, slice->row_count, number_bytes);
-  if (slice->inner != NULL) write_numbers(after, slice->inner, slice->inner_count, number_bytes);
+  ps_put_uint32_list(&target, slice->rows, slice->row_count);
+  if (slice->inner != NULL) ps_put_uint32_list(&target, slice->inner, slice->inner_count);
   return bytes;
 }
 
@@ -78,39 +50,14 @@ static struct ps_part_slice index_of(const struct ps_part_block *part) {
 
 pserver_status ps_write_part_request(struct ps_draft *draft, const struct ps_part_block *part) {
   struct ps_part_slice slice = index_of(part);
-  size_t bytes = index_bytes(slice.row_count, slice.inner_count, PS_INDEX_NUMBER_BYTES);
+  size_t bytes = index_bytes(slice.row_count, slice.inner_count);
   uint8_t *index = malloc(bytes);
   if (index == NULL) return ps_no_memory("an index");
   ps_write_part_entry(draft, &slice);
-  ps_write_part_index(&slice, PS_INDEX_NUMBER_BYTES, index);
+  ps_write_part_index(&slice, index);
   pserver_status status = ps_draft_end_and_append(draft, index, bytes);
   free(index);
   return status;
-}
-
-static size_t number_bytes(const struct ps_parameter *parameter, const struct ps_part_block *part) {
-  return ps_packed_number_bytes(parameter, part->index, part->inner_numbers != NULL);
-}
-
-size_t ps_packed_part_bytes(const struct ps_parameter *parameter, const struct ps_part_block *part) {
-  if (part == NULL || part->is_whole_block) return 0;
-  return index_bytes(part->row_count, part->inner_count, number_bytes(parameter, part));
-}
-
-void ps_pack_read_entry(struct ps_draft *draft, uint32_t index, const struct ps_part_block *part) {
-  bool is_part = part != NULL && !part->is_whole_block;
-  bool has_inner = is_part && part->inner_numbers != NULL;
-  ps_pack_list(draft, 1 + (size_t)is_part + (size_t)has_inner);
-  ps_pack_whole(draft, index);
-  if (is_part) ps_pack_whole(draft, part->row_count);
-  if (has_inner) ps_pack_whole(draft, part->inner_count);
-}
-
-size_t ps_write_packed_part(const struct ps_parameter *parameter, const struct ps_part_block *part,
-                            uint8_t *target) {
-  if (part == NULL || part->is_whole_block) return 0;
-  struct ps_part_slice slice = index_of(part);
-  return ps_write_part_index(&slice, number_bytes(parameter, part), target);
 }
 
 void ps_scatter_part(const struct ps_part_block *part, size_t element_bytes, const uint8_t *message,

@@ -100,23 +100,17 @@ struct ps_part_slice {
   bool is_whole_block;
 };
 
-/** Bytes of each number of an index that is not packed: in a record of one block, or in a pull. */
+/** Bytes of each number of an index. */
 #define PS_INDEX_NUMBER_BYTES 4
 
-/**
- * Returns the bytes of each number of a packed index of this block, in batch records and batched reads: 2
- * if every possible number fits, otherwise 4. `has_inner`: the index has offsets within rows besides rows.
- */
-size_t ps_packed_number_bytes(const struct ps_parameter *parameter, uint64_t block, bool has_inner);
-
-/** Returns the bytes of the index of a slice; 0 for a whole block. */
-size_t ps_slice_index_bytes(const struct ps_part_slice *slice, size_t number_bytes);
+/** Returns the bytes of the index of a slice in a record of its own; 0 for a whole block. */
+size_t ps_slice_index_bytes(const struct ps_part_slice *slice);
 
 /** Writes the entry `part` of a message. */
 void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *slice);
 
-/** Writes the index of a slice, in numbers of so many bytes, to `target`; returns its bytes. */
-size_t ps_write_part_index(const struct ps_part_slice *slice, size_t number_bytes, uint8_t *target);
+/** Writes the index of a slice as a record of its own has it to `target`; returns its bytes. */
+size_t ps_write_part_index(const struct ps_part_slice *slice, uint8_t *target);
 
 /** Pairs of indices of rows, or of elements in a row: `tensor[i]` in the caller's tensor is `message[i]` in
  * a message. */
@@ -182,17 +176,6 @@ uint64_t ps_part_elements(const struct ps_part_block *part);
 
 /** Ends the message of a pull with the entry and the index of a part. */
 pserver_status ps_write_part_request(struct ps_draft *draft, const struct ps_part_block *part);
-
-/** Returns the bytes of the packed index of a part in a batched read; 0 for a whole block, also if it is
- * NULL. */
-size_t ps_packed_part_bytes(const struct ps_parameter *parameter, const struct ps_part_block *part);
-
-/** Packs the entry of a block in a batched read; `part` NULL: the whole block. */
-void ps_pack_read_entry(struct ps_draft *draft, uint32_t index, const struct ps_part_block *part);
-
-/** Writes the packed index of a part; returns its bytes. */
-size_t ps_write_packed_part(const struct ps_parameter *parameter, const struct ps_part_block *part,
-                            uint8_t *target);
 
 /** Copies a message's elements to the tensor, each as often as the part names it. */
 void ps_scatter_part(const struct ps_part_block *part, size_t element_bytes, const uint8_t *message,

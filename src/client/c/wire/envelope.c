@@ -124,6 +124,14 @@ static uint32_t crc_around(const uint8_t *bytes, size_t count) {
   return ps_crc32_update(ps_crc32_update(0, bytes, CRC_AT), bytes + CRC_END, count - CRC_END);
 }
 
+uint8_t *ps_place_column(uint8_t **at, size_t bytes) {
+  uint8_t *start = *at;
+  size_t padded = ps_padded_bytes(bytes);
+  memset(start + bytes, 0, padded - bytes);
+  *at = start + padded;
+  return start;
+}
+
 uint32_t ps_draft_crc(const struct ps_draft *draft) {
   return crc_around((const uint8_t *)draft->buffer.data, draft->buffer.size);
 }

@@ -10,6 +10,7 @@
 #include <nats/nats.h>
 #include <pserver.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "core/core.h"
 
@@ -52,12 +53,6 @@ void ps_release_addresses(struct ps_addresses *addresses);
  * belongs to another user; IO.
  */
 pserver_status ps_find_local_token(const struct ps_addresses *addresses, char token[PS_LOCAL_TOKEN_SIZE]);
-
-/** Bytes of an entry, padded to a multiple of 8. */
-static inline size_t ps_padded_bytes(size_t bytes) { return (bytes + 7) / 8 * 8; }
-
-/** An upper bound of a name's bytes that all clients compute alike, so that they fill batches alike. */
-size_t ps_batch_name_bytes_max(const char *name);
 
 /** A wait of a thread that the canceller of the thread can end. */
 struct ps_cancellable {
@@ -429,6 +424,42 @@ uint32_t ps_draft_crc(const struct ps_draft *draft);
 void ps_seal_message(uint8_t *message, uint32_t crc);
 
 void ps_draft_release(struct ps_draft *draft);
+
+/*
+ * Batches, batched reads and their answers say what they say of many blocks in columns: arrays of little-endian
+ * numbers in their tensor bytes. A column, and the values of a block in an answer, are padded with zeros to a
+ * multiple of 8 bytes.
+ */
+
+/** Returns the bytes of a column, or of a block's values in an answer, with the zeros behind them. */
+static inline size_t ps_padded_bytes(size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+/** Returns the padded bytes of a column of `count` uint32 numbers. */
+static inline size_t ps_uint32_column_bytes(size_t count) {
+  return ps_padded_bytes(count * sizeof(uint32_t));
+}
+
+/** Returns the bytes of a column of `count` float64 numbers. */
+static inline size_t ps_float64_column_bytes(size_t count) { return count * sizeof(double); }
+
+/** Takes `bytes` at `*at` for a column that the caller writes; pads it with zeros, and moves `*at` behind it. */
+uint8_t *ps_place_column(uint8_t **at, size_t bytes);
+
+/** Writes the next number of a column, and moves `*at` behind it. */
+static inline void ps_put_uint32(uint8_t **at, uint32_t number) {
+  memcpy(*at, &number, sizeof number);
+  *at += sizeof number;
+}
+static inline void ps_put_float64(uint8_t **at, double number) {
+  memcpy(*at, &number, sizeof number);
+  *at += sizeof number;
+}
+
+/** Writes the next `count` numbers of a column, and moves `*at` behind them. */
+static inline void ps_put_uint32_list(uint8_t **at, const uint32_t *numbers, size_t count) {
+  memcpy(*at, numbers, count * sizeof *numbers);
+  *at += count * sizeof *numbers;
+}
 
 /** A received message; everything points into its bytes. */
 struct ps_message {
