@@ -95,7 +95,7 @@ export const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
  * Bytes of one shard's records that a client lets wait for their outcomes: as much as others then have to wait for.
- * A record counts its tensor bytes and {@link UNSETTLED_BLOCK_BYTES} for each of its blocks. A larger one waits alone.
+ * A record counts its tensor bytes and UNSETTLED_BLOCK_BYTES for each of its blocks. A larger one waits alone.
  */
 export const UNSETTLED_BYTES_MAX = 8 * 1024 * 1024;
 
