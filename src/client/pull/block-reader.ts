@@ -1,6 +1,6 @@
-import { PserverError, reactionTo } from "../../protocol/errors.ts";
+import { type PserverError, reactionTo } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
-import { allOrFirstError, type Deadline } from "../calls/calls.ts";
+import { allOrFirstError, Backoff, type Deadline, orObstacle } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
 import type { LinkWindow } from "../core/link-window.ts";
 import { noteReplaced } from "../core/shard-window.ts";
@@ -29,6 +29,15 @@ interface BlockReaderDeps extends ReadDeps {
 
 /** Pause before blocks are asked for again after their journal was replaced. */
 const AGAIN_MS = 10;
+/** Reads of one shard that are to be asked for again. */
+interface RepeatedReads {
+  readonly shard: number;
+  /** Their places in the call, each once. */
+  readonly places: readonly number[];
+  /** The pauses of the request while nothing new is known of its parameters. */
+  readonly backoff: Backoff;
+}
+
 /** Least bytes that a request counts in the window; bounds the number of requests under way. */
 const REQUEST_BYTES_MIN = 16 * 1024;
 
@@ -94,10 +103,12 @@ export class BlockReader {
   ): Promise<void> {
     const { shard } = blockOfEntry(pending, request);
     const refused = (): void => place.refused();
+    const backoff = new Backoff();
     while (!request.isDone && pending.replacedBy[request.place] === undefined) {
       const problem = await readSingle(this.#options, pending, request, step, deadline, refused);
       if (problem !== undefined) {
-        await this.#prepareAgain(pending, [request.place], shard, deadline, problem);
+        const again = { shard, places: [request.place], backoff };
+        await this.#prepareAgain(pending, again, deadline, problem);
       }
     }
   }
@@ -111,49 +122,57 @@ export class BlockReader {
     place: ReadPlace,
   ): Promise<void> {
     const refused = (): void => place.refused();
+    const backoff = new Backoff();
     for (let left: BatchRequest | undefined = request; left !== undefined; ) {
       const problem = await readBatch(this.#options, pending, left, step, deadline, refused);
       if (problem !== undefined) {
-        const places = left.rest(pending)?.places ?? [];
-        await this.#prepareAgain(pending, places, left.shard, deadline, problem);
+        const places = [...new Set(left.rest(pending)?.places)];
+        const again = { shard: left.shard, places, backoff };
+        await this.#prepareAgain(pending, again, deadline, problem);
       }
       left = left.rest(pending);
     }
   }
 
-  /** Does what an error requires before reads, by their places in the call, ask one shard again. */
+  /** Does what an error requires before reads ask again. */
   async #prepareAgain(
     pending: PendingReads,
-    places: readonly number[],
-    shard: number,
+    again: RepeatedReads,
     deadline: Deadline,
     problem: PserverError,
   ): Promise<void> {
     if (reactionTo(problem.code) === "replaced") {
-      noteReplaced(this.#options.positions, shard, problem);
+      noteReplaced(this.#options.positions, again.shard, problem);
       // If the error names no newer journal, the next request would get it again at once.
       await deadline.sleep(AGAIN_MS);
     } else {
-      await this.#lookUp(pending, [...new Set(places)], deadline, problem);
+      await this.#lookUp(pending, again, deadline, problem);
     }
   }
 
   /**
-   * Looks the parameters of reads up again, and notes those that were initialized again.
+   * Looks the parameters of reads up again, and notes those that were initialized again. If there are none, it waits,
+   * longer each time: a shard that has lost blocks says so at once until hosts have noticed it, too.
    * @throws at the deadline, the reason for looking them up.
    */
   async #lookUp(
     pending: PendingReads,
-    places: readonly number[],
+    { places, backoff }: RepeatedReads,
     deadline: Deadline,
     reason: PserverError,
   ): Promise<void> {
     const before = places.map((place) => (pending.reads[place] as ParameterRead).info);
     const names = before.map(({ name }) => name);
     const infos = await this.#refresh(names, deadline, reason);
+    let isNew = false;
     infos.forEach((fresh, i) => {
       if (fresh.epoch === before[i]?.epoch) return;
       pending.replacedBy[places[i] as number] = fresh;
+      isNew = true;
+    });
+    if (isNew) return;
+    await deadline.sleep(backoff.nextMs()).catch((end: PserverError) => {
+      throw orObstacle(end, reason);
     });
   }
 
@@ -165,11 +184,8 @@ export class BlockReader {
     try {
       return await this.#options.parameters.refreshAll(names, deadline);
     } catch (error) {
-      if (error !== deadline.ended || deadline.ended?.code !== "TIMEOUT") throw error;
-      const { code, message, details } = reason;
-      throw new PserverError(code, `${deadline.ended.message}; last: ${message}`, details, {
-        cause: error,
-      });
+      const { ended } = deadline;
+      throw ended !== undefined && error === ended ? orObstacle(ended, reason) : error;
     }
   }
 }

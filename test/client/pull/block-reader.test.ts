@@ -286,12 +286,19 @@ describe("a parameter that was initialized anew", () => {
     expect(values("a", "b", "c")).toEqual([[[0, 7]], [], [[0, 7]]]);
   });
 
-  test("is asked for again if the look-up finds the same epoch", async () => {
+  test("is asked for again after a pause that grows if the look-up finds the same epoch", async () => {
     const done = read(["a", "b"]);
-    refuse((await request()).reply, "STALE_EPOCH");
-    await vi.advanceTimersByTimeAsync(0);
+    const pauses: number[] = [];
+    for (let i = 0; i < 4; i++) {
+      refuse((await request()).reply, "STALE_EPOCH");
+      const refusedAtMs = performance.now();
+      while (wire.published.length === 0) await vi.advanceTimersByTimeAsync(1);
+      pauses.push(performance.now() - refusedAtMs);
+    }
     chunk((await request()).reply, { from: 0, count: 2 });
     expect(await done).toEqual([undefined, undefined]);
+    expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
+    expect(pauses[3]).toBeGreaterThan(5 * (pauses[0] ?? 0));
   });
 });
 
