@@ -133,5 +133,5 @@ class Broker:
         self._up.stop()
 
 
-#: Several shards, so that values are cut and joined, but few threads.
-_SMALL = ("--shards", "4", "--workers", "1")
+#: Several shards, so that values are cut and joined, but few threads, and space for the jobs of many tests on one broker.
+_SMALL = ("--shards", "4", "--workers", "1", "--journal-limit", "64MiB", "--retain", "16MiB")
