@@ -156,12 +156,15 @@ export interface BulkConnectionOptions extends NodeConnectionOptions {
   readonly drops?: Drops;
 }
 
-/** Options by which a transport and its connection work together. */
+/**
+ * Options by which a transport and its connection work together. They are absent if others in this process have made the
+ * connection by nats.js: it makes the transports of their reconnects here, too.
+ */
 interface WatchedOptions extends BulkConnectionOptions {
   /** Takes malformed input. */
-  readonly onMalformed: (error: PserverError, address: string) => void;
+  readonly onMalformed?: (error: PserverError, address: string) => void;
   /** Returns how long one attempt to reach a broker may take; undefined for the time of the caller who connects. */
-  readonly attemptMs: () => number | undefined;
+  readonly attemptMs?: () => number | undefined;
 }
 
 /**
@@ -196,7 +199,7 @@ class BulkTransport extends NodeTransport {
     this.#lending = options.lending;
     this.#drops = options.drops;
     this.#onMalformed = options.onMalformed;
-    const attemptMs = options.attemptMs();
+    const attemptMs = options.attemptMs?.();
     let timer: NodeJS.Timeout | undefined;
     const over = new Promise<never>((_resolve, reject) => {
       if (attemptMs === undefined) return;

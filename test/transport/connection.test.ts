@@ -2,6 +2,7 @@
 // while it is made again leaves nothing behind.
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
+import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { connectForBulk } from "../../src/transport/bulk-transport.ts";
@@ -62,6 +63,20 @@ test("an attempt to reach a broker that hangs is given up for the next one, howe
   expect(dialled[0]?.readableEnded).toBe(true);
   await connection.close();
   hanging.close();
+});
+
+test("a connection that was made by nats.js itself reconnects, too", async () => {
+  const broker = await startFakeBroker();
+  const [ours, theirs] = [
+    await connectForBulk({ servers: `127.0.0.1:${broker.port}` }),
+    await connect({ servers: `127.0.0.1:${broker.port}`, reconnectTimeWait: 1 }),
+  ];
+  await broker.close();
+  const again = await startFakeBroker({ port: broker.port });
+  for await (const { type } of theirs.status()) if (type === "reconnect") break;
+  await theirs.flush();
+  await Promise.all([ours.close(), theirs.close()]);
+  await again.close();
 });
 
 test.each(["caFile", "certFile", "keyFile"] as const)(

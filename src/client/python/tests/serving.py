@@ -134,4 +134,4 @@ class Broker:
 
 
 #: Several shards, so that values are cut and joined, but few threads, and space for the jobs of many tests on one broker.
-_SMALL = ("--shards", "4", "--workers", "1", "--journal-limit", "64MiB", "--retain", "16MiB")
+_SMALL = ("--shards", "4", "--workers", "1", "--journal-limit", "32MiB", "--retain", "8MiB")
