@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import { type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { startTestBroker, type TestBroker } from "./broker.ts";
 import { freePorts } from "./free-ports.ts";
@@ -10,6 +10,9 @@ import { SilentLine } from "./silent-line.ts";
 /** How long one question to a broker may take, and the pause before it is asked again. */
 const QUESTION_MS = 2_000;
 const PAUSE_MS = 50;
+
+/** How long brokers that answer get to form a cluster. */
+const FORMED_MS = 20_000;
 
 /** How often the start of a cluster is tried. */
 const ATTEMPTS_MAX = 5;
@@ -34,11 +37,33 @@ export class TestCluster {
     this.#up = new Set(brokers.keys());
   }
 
-  /** Starts so many brokers; JetStream answers when this resolves. */
+  /** Starts so many brokers; when this resolves, JetStream answers, and stores on all of them. */
   static async start(size = 3): Promise<TestCluster> {
-    const cluster = await TestCluster.#startBrokers(size);
-    await cluster.#streams();
-    return cluster;
+    for (let attempt = 1; ; attempt++) {
+      const cluster = await TestCluster.#startBrokers(size);
+      await cluster.#streams();
+      if (await cluster.#isFormed(size)) return cluster;
+      // Of old brokers that start at the same time, the group that places streams may lack one for good.
+      await cluster.remove();
+      if (attempt === ATTEMPTS_MAX) throw new Error(`${size} brokers did not form a cluster`);
+    }
+  }
+
+  /** Whether a stream can be placed on so many brokers, now or soon. */
+  async #isFormed(size: number): Promise<boolean> {
+    const deadline = performance.now() + FORMED_MS;
+    for (;;) {
+      try {
+        await this.#manage(async ({ streams }) => {
+          await streams.add({ name: "formed", num_replicas: size });
+          await streams.delete("formed");
+        });
+        return true;
+      } catch {
+        if (performance.now() > deadline) return false;
+        await delay(PAUSE_MS);
+      }
+    }
   }
 
   static async #startBrokers(size: number): Promise<TestCluster> {
@@ -204,13 +229,18 @@ cluster {
   }
 
   async #list(): Promise<StreamInfo[]> {
+    return await this.#manage(async ({ streams }) => {
+      const all: StreamInfo[] = [];
+      for await (const stream of streams.list()) all.push(stream);
+      return all;
+    });
+  }
+
+  async #manage<Result>(work: (manager: JetStreamManager) => Promise<Result>): Promise<Result> {
     const servers = [...this.#up].map((number) => this.broker(number).url);
     const connection = await connect({ servers, timeout: QUESTION_MS, ignoreClusterUpdates: true });
     try {
-      const manager = await jetstreamManager(connection, { timeout: QUESTION_MS });
-      const streams: StreamInfo[] = [];
-      for await (const stream of manager.streams.list()) streams.push(stream);
-      return streams;
+      return await work(await jetstreamManager(connection, { timeout: QUESTION_MS }));
     } finally {
       await connection.close();
     }
