@@ -168,8 +168,9 @@ const NOT_REPEATED =
 /**
  * Makes a JetStream client on this connection that checks answers before nats.js uses them: its methods end
  * in a result, the broker's refusal or BAD_MESSAGE, whatever a broker answers. A request may take
- * `timeoutMs`, 5 s by default, not counting the time for which it or its answer is on the link. Questions and published messages are repeated as {@link requestRepeatedly} does: publish
- * what may be stored twice, or with the sequence that is expected before it.
+ * `timeoutMs`, 5 s by default, not counting the time for which it or its answer is on the link. Questions and published
+ * messages are repeated as {@link requestRepeatedly} does: publish what may be stored twice, or with the sequence that is
+ * expected before it.
  */
 export function openJetStream(connection: NatsConnection, timeoutMs?: number): JetStreamClient {
   return jetstream(withCheckedAnswers(connection), {

@@ -2,7 +2,7 @@ import { type Encoding, encodedBytes } from "../../protocol/dtypes.ts";
 import { blockPlace } from "../../protocol/layout.ts";
 import { BATCH_BYTES, BATCH_ENTRIES_MAX, BATCH_ENTRY_BYTES_MAX } from "../../protocol/limits.ts";
 import type { WantedEntries } from "../../protocol/messages/batch-reads.ts";
-import type { PartColumns } from "../../protocol/messages/columns.ts";
+import { joinNumbers, type PartColumns } from "../../protocol/messages/columns.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import type { PartIndex } from "../../protocol/messages/parts.ts";
 import type { ReceivedValues } from "./received-values.ts";
@@ -159,17 +159,6 @@ export class BatchRequest {
     if (innerLists.length === 0) return { rows, rowList, inner: undefined, innerList: undefined };
     return { rows, rowList, inner, innerList: joinNumbers(innerLists) };
   }
-}
-
-/** Returns lists one after the other. */
-function joinNumbers(lists: readonly Uint32Array[]): Uint32Array {
-  const all = new Uint32Array(lists.reduce((sum, list) => sum + list.length, 0));
-  let at = 0;
-  for (const list of lists) {
-    all.set(list, at);
-    at += list.length;
-  }
-  return all;
 }
 
 function listedOf(part: PartIndex | undefined): number {

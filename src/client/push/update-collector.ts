@@ -14,7 +14,7 @@ import {
   BATCH_HEAD_BYTES_MAX,
 } from "../../protocol/limits.ts";
 import { type BatchRun, draftBatch } from "../../protocol/messages/batch-records.ts";
-import type { PartColumns } from "../../protocol/messages/columns.ts";
+import { joinNumbers, type PartColumns } from "../../protocol/messages/columns.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import type { RecordHeader } from "../../protocol/messages/records.ts";
 import type { Topic, UpdateSource } from "../io/update-sender.ts";
@@ -79,10 +79,10 @@ class RunColumns {
   parts(): PartColumns | undefined {
     if (this.form === "whole") return undefined;
     const rows = this.slices.map(({ index }) => index?.rows ?? NO_NUMBERS);
-    const columns = { rows: lengthsOf(rows), rowList: joined(rows) };
+    const columns = { rows: lengthsOf(rows), rowList: joinNumbers(rows) };
     if (this.form === "rows") return { ...columns, inner: undefined, innerList: undefined };
     const inner = this.slices.map(({ index }) => index?.inner ?? NO_NUMBERS);
-    return { ...columns, inner: lengthsOf(inner), innerList: joined(inner) };
+    return { ...columns, inner: lengthsOf(inner), innerList: joinNumbers(inner) };
   }
 
   /** Copies the elements of all entries, one after the other, into an array of their type. */
@@ -110,16 +110,6 @@ const NO_NUMBERS = new Uint32Array(0);
 
 function lengthsOf(lists: readonly Uint32Array[]): Uint32Array {
   return Uint32Array.from(lists, (list) => list.length);
-}
-
-function joined(lists: readonly Uint32Array[]): Uint32Array {
-  const all = new Uint32Array(lists.reduce((sum, list) => sum + list.length, 0));
-  let at = 0;
-  for (const list of lists) {
-    all.set(list, at);
-    at += list.length;
-  }
-  return all;
 }
 
 /** Memory in which the elements of a run are put together before they are written; used within one call. */

@@ -148,6 +148,17 @@ export function partTotals(parts: PartColumns | undefined): PartTotals | undefin
   return parts && { rows: parts.rowList.length, inner: parts.innerList?.length };
 }
 
+/** Returns the lists of entries one after the other, as a column has them. */
+export function joinNumbers(lists: readonly Uint32Array[]): Uint32Array {
+  const all = new Uint32Array(lists.reduce((sum, list) => sum + list.length, 0));
+  let at = 0;
+  for (const list of lists) {
+    all.set(list, at);
+    at += list.length;
+  }
+  return all;
+}
+
 /** Names an entry for messages. */
 export function entryLabel(entry: number): string {
   return `entry ${entry}`;
