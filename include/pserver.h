@@ -63,11 +63,16 @@ typedef enum pserver_dtype {
   PSERVER_FLOAT64 = 5
 } pserver_dtype;
 
-/** How float32 elements are sent: unchanged, or in two bytes each, rounded to nearest. */
+/**
+ * How float32 elements are sent: unchanged; in two bytes each, rounded to nearest; or in one byte (int8) or half a byte
+ * (e3m0) each, with a scale for each 256 of them.
+ */
 typedef enum pserver_encoding {
   PSERVER_AS_IS = 0,
   PSERVER_BFLOAT16 = 1,
-  PSERVER_FLOAT16 = 2
+  PSERVER_FLOAT16 = 2,
+  PSERVER_ENCODING_INT8 = 3,
+  PSERVER_ENCODING_E3M0 = 4
 } pserver_encoding;
 
 /** A tensor in C order. Rank 0 is a scalar, with one element. */
@@ -316,6 +321,13 @@ typedef struct pserver_grad_options {
   /** If not NULL, receives the number of blocks whose gradients were not applied because their step had
    * closed: in a job with backup trainers, or in the first step after this trainer has entered. */
   size_t *late_blocks;
+  /**
+   * Turns error feedback off. Without it, what rounding to int8 or e3m0 leaves out of a gradient is kept and added to
+   * the client's next gradient of these elements in one of the two encodings. That takes as much memory as the
+   * parameter. It is kept from when a record is first written, whatever becomes of the record, and dropped when the
+   * parameter is initialized again, or the journal of any shard is replaced: see pserver_fallbacks().
+   */
+  bool no_error_feedback;
 } pserver_grad_options;
 
 /** Sets the defaults. NULL is ignored. */

@@ -120,6 +120,10 @@ export function renderVectors(directory) {
 }
 
 const cName = (dtype) => `PSERVER_${dtype.toUpperCase()}`;
+const encodingName = (encoding) =>
+  ["int8", "e3m0"].includes(encoding)
+    ? `PSERVER_ENCODING_${encoding.toUpperCase()}`
+    : cName(encoding);
 const cNumber = (number) =>
   ({ NaN: "NAN", Infinity: "INFINITY", "-Infinity": "-INFINITY" })[number] ?? number;
 const cList = (type, numbers) => `(${type}[]){${[...numbers, 0].map(cNumber).join(", ")}}`;
@@ -134,7 +138,7 @@ const ENTRIES = {
   alpha: (number) => `.alpha = ${cNumber(number)}`,
   beta: (number) => `.beta = ${cNumber(number)}`,
   learningRate: (number) => `.has_rate = true, .rate = ${cNumber(number)}`,
-  encoding: (encoding) => `.encoding = ${cName(encoding)}`,
+  encoding: (encoding) => `.encoding = ${encodingName(encoding)}`,
   rows: (rows) => `.rows = ${cList("int64_t", rows)}, .row_count = ${rows.length}`,
   indices: (lists) =>
     `.lists = ${lists.length}, .indices = {${lists.map((list) => `{${cList("int64_t", list)}, ${list.length}}`).join(", ")}}`,
@@ -178,7 +182,7 @@ export function renderReads(directory) {
       `.is_part = ${indices !== undefined}`,
       lists.length > 0 ? `.indices = (const pserver_indices[]){${lists.join(", ")}}` : "",
       `.rank = ${lists.length}`,
-      encoding === undefined ? "" : `.encoding = ${cName(encoding)}`,
+      encoding === undefined ? "" : `.encoding = ${encodingName(encoding)}`,
       states.length > 0 ? `.known = (const uint64_t *const[]){${states.join(", ")}}` : "",
       `.requests = (const struct expected_request[]){${sent.join(", ")}}`,
       `.request_count = ${sent.length}`,

@@ -1,7 +1,8 @@
 // Proves the parts of the C library that need no broker: they agree with the vectors that every
-// implementation shares, and addresses of brokers are read as documented, with no part of a password in
-// a message, under address and undefined behaviour sanitizers; the library compiles without warnings, and
-// every library exports what its headers declare and nothing else; its table of codes is up to date.
+// implementation shares, and int8 and e3m0 with a reference in float64; addresses of brokers are read as
+// documented, with no part of a password in a message, under address and undefined behaviour sanitizers; the
+// library compiles without warnings, and every library exports what its headers declare and nothing else; its
+// table of codes is up to date.
 import { execFile } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -35,6 +36,10 @@ test("agrees with the shared vectors", async () => {
   } finally {
     await rm(include, { recursive: true, force: true });
   }
+});
+
+test("encodes and decodes groups as a reference in float64 does", async () => {
+  await runProgram(await library.innerProgram("groups", ROOT));
 });
 
 test("reads broker addresses, and repeats nothing of a password", async () => {

@@ -146,6 +146,18 @@ const SCENARIOS = {
     "a gradient that names no version and is refused is not sent again",
     "a clock that is rejected as of an older epoch fails the call, and the step stays open",
   ],
+  "error feedback": [
+    "what rounding leaves out of a gradient is added to the next one",
+    "it is neither added nor kept where error feedback is off",
+    "a record is repeated with the bytes that it had, and its rounding error counts once",
+    "a gradient of which nothing is sent leaves it as it was",
+    "after a fallback of any shard it is forgotten",
+    "when the parameter is initialized again it is forgotten",
+    "when the parameter is looked up again it is kept",
+    "it is kept of the rows that a gradient has",
+    "the norm of a gradient is that of what it decodes to",
+    "a group that is not finite leaves it as it was",
+  ],
   losses: [
     "what was lost is asked at the last position seen of the first journal left, and told once",
     "what was lost of earlier journals, and nothing, is not told",

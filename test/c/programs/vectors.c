@@ -47,8 +47,8 @@ static void check_pair(pserver_encoding encoding, const char *wide_hex, const ch
   uint8_t *narrow = from_hex(narrow_hex, &narrow_count);
   uint8_t result[4];
   EXPECT(wide_count == 4 && narrow_count == 2);
-  if (encodes) ps_encode_elements(encoding, wide, 1, result);
-  else ps_decode_elements(encoding, narrow, 1, result);
+  if (encodes) ps_encode_halves(encoding, wide, 1, result);
+  else ps_decode_halves(encoding, narrow, 1, result);
   EXPECT(memcmp(result, encodes ? narrow : wide, encodes ? 2 : 4) == 0);
   free(wide);
   free(narrow);

@@ -9,8 +9,8 @@ int main(int argc, char **argv) {
       outcome_scenarios, answer_scenarios, position_scenarios,
       session_scenarios, renewal_scenarios, rejoin_scenarios,
       synchronization_scenarios, cancel_scenarios, fallback_scenarios,
-      loss_scenarios, read_scenarios, name_scenarios, init_scenarios,
-      reaction_scenarios};
+      feedback_scenarios, loss_scenarios, read_scenarios,
+      name_scenarios, init_scenarios, reaction_scenarios};
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
     for (const struct scenario *scenario = lists[i]; scenario->title != NULL; scenario++) {
       if (argc < 2) printf("%s\n", scenario->title);

@@ -386,7 +386,11 @@ static void pack_parameter(struct ps_draft *draft, const void *name, size_t byte
   ps_pack_whole(draft, job.blocks * job.block_rows);
   ps_pack_whole(draft, job.row_elements);
   ps_pack_text(draft, "config", 6);
-  ps_pack_map(draft, 0);
+  ps_pack_map(draft, job.config_entry != NULL);
+  if (job.config_entry != NULL) {
+    ps_pack_text(draft, job.config_entry, strlen(job.config_entry));
+    ps_pack_flag(draft, true);
+  }
   bool is_anew = job.anew_from != NULL && memcmp(name, job.anew_from, bytes) >= 0;
   ps_pack_text(draft, "epoch", 5);
   ps_pack_whole(draft, job.epoch + is_anew);

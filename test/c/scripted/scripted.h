@@ -49,6 +49,8 @@ struct scripted_job {
   uint64_t blocks;
   uint64_t block_rows;
   uint64_t row_elements;
+  /** An entry of the parameters' configuration, whose value is true; NULL: none. */
+  const char *config_entry;
   /** Position of shard 0 when the job became ready; generation 0: not in replies. */
   uint64_t at_generation;
   uint64_t at_seq;
@@ -169,6 +171,7 @@ extern const struct scenario rejoin_scenarios[];
 extern const struct scenario synchronization_scenarios[];
 extern const struct scenario cancel_scenarios[];
 extern const struct scenario fallback_scenarios[];
+extern const struct scenario feedback_scenarios[];
 extern const struct scenario loss_scenarios[];
 extern const struct scenario read_scenarios[];
 extern const struct scenario name_scenarios[];

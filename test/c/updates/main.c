@@ -74,8 +74,10 @@ static uint8_t *from_hex(const char *hex, size_t *count) {
 }
 
 static pserver_encoding encoding_of(const char *name) {
-  if (strcmp(name, "bfloat16") == 0) return PSERVER_BFLOAT16;
-  return strcmp(name, "float16") == 0 ? PSERVER_FLOAT16 : PSERVER_AS_IS;
+  for (int encoding = PSERVER_BFLOAT16; encoding <= PSERVER_ENCODING_E3M0; encoding++) {
+    if (strcmp(name, ps_encoding_name((pserver_encoding)encoding)) == 0) return (pserver_encoding)encoding;
+  }
+  return PSERVER_AS_IS;
 }
 
 /** Numbers with commas between them, to be freed; NULL for "-". */

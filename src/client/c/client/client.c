@@ -301,14 +301,15 @@ static void on_session_over(void *owner, struct ps_failure *failure) {
 
 /**
  * Reacts to a replaced journal. Steps that were closed in the shard may be open again until this trainer has
- * entered them again, and versions that it has read may be undone. pserver_fallbacks() will ask what was
- * lost.
+ * entered them again, and versions that it has read may be undone, as may the gradients whose rounding errors are
+ * kept. pserver_fallbacks() will ask what was lost.
  */
 static void on_journal_replaced(void *owner, unsigned shard, struct ps_position seen) {
   struct ps_client *client = owner;
   if (client->replaced_seen[shard].generation == 0) client->replaced_seen[shard] = seen;
   ps_steps_core_fell_back(&client->steps.core, shard);
   ps_forget_seen_versions(&client->parameters);
+  ps_residuals_forget(&client->sender.residuals);
 }
 
 /** Initializes the connections of a client. INTERNAL. */

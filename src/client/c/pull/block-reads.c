@@ -14,12 +14,19 @@ uint64_t ps_read_elements(const struct ps_block_read *read) {
 }
 
 size_t ps_read_bytes(const struct ps_block_read *read) {
-  return ps_read_elements(read) * ps_encoded_bytes(read->parameter->dtype, read->encoding);
+  return ps_encoded_bytes(read->parameter->dtype, read->encoding, ps_read_elements(read));
 }
 
 bool ps_read_is_wanted(const struct ps_block_read *read) { return !read->is_done && !*read->is_replaced; }
 
 bool ps_read_is_known(const struct ps_block_read *read) { return read->known.version > 0; }
+
+static pserver_status bad_codes(const struct ps_block_read *read) {
+  ps_fail(PSERVER_ERR_BAD_MESSAGE, "\"%s\" block %u: received scales or codes that %s does not have",
+          read->parameter->name, (unsigned)read->index, ps_encoding_name(read->encoding));
+  ps_detail_text("parameter", read->parameter->name);
+  return ps_detail_whole("block", read->index);
+}
 
 /** Copies the elements of a part to the tensor; decodes them first if they are encoded. */
 static pserver_status scatter_values(const struct ps_block_read *read, const uint8_t *data,
@@ -31,24 +38,25 @@ static pserver_status scatter_values(const struct ps_block_read *read, const uin
   }
   uint8_t *decoded = malloc((size_t)elements * bytes);
   if (decoded == NULL) return ps_no_memory("%" PRIu64 " elements", elements);
-  ps_decode_elements(read->encoding, data, (size_t)elements, decoded);
-  ps_scatter_part(read->part, bytes, decoded, read->target);
+  bool is_known = ps_decode_elements(read->encoding, data, elements, decoded);
+  if (is_known) ps_scatter_part(read->part, bytes, decoded, read->target);
   free(decoded);
-  return PSERVER_OK;
+  return is_known ? PSERVER_OK : bad_codes(read);
 }
 
-static void copy_values(const struct ps_block_read *read, const uint8_t *data, uint64_t elements) {
+static pserver_status copy_values(const struct ps_block_read *read, const uint8_t *data, uint64_t elements) {
   size_t bytes = ps_dtype_bytes(read->parameter->dtype);
   uint8_t *target = read->target + read->index * read->parameter->layout.block_elements * bytes;
-  if (read->encoding == PSERVER_AS_IS) memcpy(target, data, elements * bytes);
-  else ps_decode_elements(read->encoding, data, elements, target);
+  if (read->encoding != PSERVER_AS_IS) {
+    return ps_decode_elements(read->encoding, data, elements, target) ? PSERVER_OK : bad_codes(read);
+  }
+  memcpy(target, data, elements * bytes);
+  return PSERVER_OK;
 }
 
 static pserver_status write_values(const struct ps_block_read *read, const uint8_t *data) {
   uint64_t elements = ps_read_elements(read);
-  if (read->part != NULL) return scatter_values(read, data, elements);
-  copy_values(read, data, elements);
-  return PSERVER_OK;
+  return read->part != NULL ? scatter_values(read, data, elements) : copy_values(read, data, elements);
 }
 
 pserver_status ps_read_take(struct ps_block_read *read, const uint8_t *data, struct ps_block_state state) {

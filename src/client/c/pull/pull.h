@@ -58,7 +58,7 @@ bool ps_read_is_known(const struct ps_block_read *read);
 
 /**
  * Completes a read with the values in an answer; `data` NULL: the block still has the known state. INTERNAL
- * if there is no memory; then the read is not complete.
+ * if there is no memory, BAD_MESSAGE for values that cannot be decoded; then the read is not complete.
  */
 pserver_status ps_read_take(struct ps_block_read *read, const uint8_t *data, struct ps_block_state state);
 

@@ -123,6 +123,8 @@ struct row_gradient {
 struct gradient {
   struct ps_parameter_update update;
   struct row_gradient *rows;
+  /** Used if it is encoded in groups. */
+  struct ps_grouped_gradient grouped;
 };
 
 /** Adds the name of the parameter's optimizer to the details of an error. */
@@ -205,9 +207,39 @@ static size_t blocks_of(const struct gradient *gradient) {
   return gradient->rows != NULL ? gradient->rows->push.count : gradient->update.parameter->layout.blocks;
 }
 
+/** Gives the sources of a gradient memory for their encoded elements at `*encoded`, and moves that behind it. */
+static void prepare_groups(struct gradient *gradient, struct ps_block_source *sources, bool feeds_back,
+                           uint8_t **encoded) {
+  size_t count = blocks_of(gradient);
+  gradient->grouped = (struct ps_grouped_gradient){
+      .update = &gradient->update, .sources = sources, .count = count, .feeds_back = feeds_back};
+  for (size_t i = 0; i < count; i++) {
+    sources[i].gradient = &gradient->grouped;
+    sources[i].encoded = *encoded;
+    *encoded += ps_source_bytes(&sources[i]);
+  }
+}
+
+/** Makes the sources' encoded elements, which the caller frees; false if there is no memory. */
+static bool prepare_all_groups(struct gradient *gradients, size_t count, const struct ps_sending *updates,
+                               bool feeds_back, uint8_t **encoded) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < updates->count; i++) bytes += ps_source_bytes(&updates->sources[i]);
+  *encoded = malloc(bytes + 1);
+  if (*encoded == NULL) return false;
+  uint8_t *next = *encoded;
+  struct ps_block_source *sources = updates->sources;
+  for (size_t i = 0; i < count; i++) {
+    prepare_groups(&gradients[i], sources, feeds_back, &next);
+    sources += blocks_of(&gradients[i]);
+  }
+  return true;
+}
+
 static pserver_status send_all(struct ps_call *call, struct gradient *gradients, size_t count,
                                const pserver_grad_options *options) {
   struct ps_sending updates = {.mode = {.is_done_when_stored = options->stored_is_enough}};
+  uint8_t *encoded = NULL;
   for (size_t i = 0; i < count; i++) updates.count += blocks_of(&gradients[i]);
   updates.sources = malloc((updates.count + 1) * sizeof(struct ps_block_source));
   if (updates.sources == NULL) return ps_no_memory("the gradients");
@@ -217,10 +249,14 @@ static pserver_status send_all(struct ps_call *call, struct gradient *gradients,
     else ps_cut_into_blocks(&gradients[i].update, sources);
     sources += blocks_of(&gradients[i]);
   }
+  bool is_ready = !ps_is_grouped(options->encoding) ||
+                  prepare_all_groups(gradients, count, &updates, !options->no_error_feedback, &encoded);
   struct ps_steps *steps = &call->client->steps;
   pserver_status status =
-      ps_forget_if_stale(call, &updates, ps_send_in_step(call, steps, &updates, options->end_step));
+      is_ready ? ps_forget_if_stale(call, &updates, ps_send_in_step(call, steps, &updates, options->end_step))
+               : ps_no_memory("the encoded gradients");
   if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = updates.late;
+  free(encoded);
   free(updates.sources);
   return status;
 }

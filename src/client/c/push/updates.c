@@ -101,7 +101,8 @@ pserver_status ps_finish_update(struct ps_parameter_update *update, uint64_t ele
   const struct ps_parameter *parameter = update->parameter;
   pserver_status status = ps_check_finite(parameter, update->encoding, update->data, elements);
   update->has_norm = update->operation == PS_UPDATE_GRADIENT && parameter->clips_norm;
-  if (status != PSERVER_OK || !update->has_norm) return status;
+  /* That of int8 and e3m0 is known once the elements are encoded. */
+  if (status != PSERVER_OK || !update->has_norm || ps_is_grouped(update->encoding)) return status;
   update->norm = ps_l2_norm(parameter->dtype, update->encoding, update->data, elements);
   return PSERVER_OK;
 }

@@ -18,8 +18,7 @@ static enum ps_entry_form form_of(const struct ps_block_source *source) {
 
 /** Returns the bytes of the elements and lists of an entry. */
 static size_t entry_bytes(const struct ps_block_source *source) {
-  const struct ps_parameter_update *update = source->update;
-  size_t bytes = (size_t)source->elements * ps_encoded_bytes(update->parameter->dtype, update->encoding);
+  size_t bytes = ps_source_bytes(source);
   if (form_of(source) == PS_ENTRY_WHOLE) return bytes;
   return bytes + (source->slice->row_count + source->slice->inner_count) * sizeof(uint32_t);
 }

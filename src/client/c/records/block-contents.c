@@ -17,7 +17,7 @@ void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_bloc
   for (uint64_t i = 0; i < layout->blocks; i++) {
     uint64_t start = i * layout->block_elements;
     uint64_t elements = ps_block_elements(parameter, i);
-    size_t data_bytes = elements * ps_encoded_bytes(parameter->dtype, update->encoding);
+    size_t data_bytes = ps_encoded_bytes(parameter->dtype, update->encoding, elements);
     sources[i] = (struct ps_block_source){
         .update = update,
         .index = (uint32_t)i,
@@ -36,7 +36,82 @@ void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *
   if (update->encoding == PSERVER_AS_IS) {
     memcpy(target, from, elements * ps_dtype_bytes(update->parameter->dtype));
   } else {
-    ps_encode_elements(update->encoding, from, elements, target);
+    ps_encode_halves(update->encoding, from, elements, target);
+  }
+}
+
+size_t ps_source_bytes(const struct ps_block_source *source) {
+  const struct ps_parameter_update *update = source->update;
+  return ps_encoded_bytes(update->parameter->dtype, update->encoding, source->elements);
+}
+
+/** Writes the elements of a slice in an encoding that has no groups. */
+static void write_slice(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
+                        uint8_t *target) {
+  size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
+  size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding, 1);
+  for (size_t i = 0; i < slice->row_count; i++) {
+    const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
+    if (slice->inner_from == NULL) {
+      ps_write_elements(update, row, slice->width, target);
+      target += slice->width * to_bytes;
+      continue;
+    }
+    for (uint64_t j = 0; j < slice->width; j++, target += to_bytes) {
+      ps_write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
+    }
+  }
+}
+
+void ps_gather_floats(const struct ps_block_source *source, uint64_t first, size_t count, float *target) {
+  const struct ps_part_slice *slice = source->slice;
+  if (slice == NULL) {
+    memcpy(target, source->values + first * sizeof(float), count * sizeof(float));
+    return;
+  }
+  const uint8_t *data = source->update->data;
+  uint64_t row = first / slice->width;
+  uint64_t column = first % slice->width;
+  while (count > 0) {
+    uint64_t left = slice->inner_from == NULL ? slice->width - column : 1;
+    size_t taken = left < count ? (size_t)left : count;
+    uint64_t from = slice->row_from[row] + (slice->inner_from == NULL ? column : slice->inner_from[column]);
+    memcpy(target, data + from * sizeof(float), taken * sizeof(float));
+    target += taken;
+    count -= taken;
+    column += taken;
+    if (column < slice->width) continue;
+    column = 0;
+    row++;
+  }
+}
+
+/** Writes the elements of a source in an encoding that has groups. */
+static void write_groups(const struct ps_block_source *source, uint8_t *scales, uint8_t *codes) {
+  pserver_encoding encoding = source->update->encoding;
+  for (uint64_t start = 0; start < source->elements; start += PS_GROUP_ELEMENTS) {
+    float group[PS_GROUP_ELEMENTS] = {0};
+    uint64_t left = source->elements - start;
+    size_t count = left < PS_GROUP_ELEMENTS ? (size_t)left : PS_GROUP_ELEMENTS;
+    ps_gather_floats(source, start, count, group);
+    ps_encode_group(encoding, group, count, scales, codes);
+    scales += sizeof(float);
+    codes += ps_code_bytes(encoding, count);
+  }
+}
+
+void ps_write_source(const struct ps_block_source *source, uint8_t *scales, uint8_t *target) {
+  const struct ps_parameter_update *update = source->update;
+  if (source->is_encoded) {
+    size_t scale_bytes = ps_scale_bytes(source->elements);
+    memcpy(scales, source->encoded, scale_bytes);
+    memcpy(target, source->encoded + scale_bytes, ps_code_bytes(update->encoding, source->elements));
+  } else if (ps_is_grouped(update->encoding)) {
+    write_groups(source, scales, target);
+  } else if (source->slice != NULL) {
+    write_slice(source->slice, update, target);
+  } else {
+    ps_write_elements(update, source->values, source->elements, target);
   }
 }
 
@@ -111,7 +186,8 @@ static bool cut_block(struct ps_part_push *push, const struct ps_part_block *blo
 /** Makes the slices of a block: one, unless index and elements are more than `bytes_max` bytes. */
 static bool slice_block(struct ps_part_push *push, const struct ps_part_block *block,
                         const uint64_t *row_from, const uint64_t *inner_from, size_t bytes_max) {
-  size_t element = ps_encoded_bytes(push->update->parameter->dtype, push->update->encoding);
+  pserver_dtype dtype = push->update->parameter->dtype;
+  pserver_encoding encoding = push->update->encoding;
   struct ps_part_slice all = {.rows = block->row_numbers,
                               .row_count = block->row_count,
                               .inner = block->inner_numbers,
@@ -121,9 +197,10 @@ static bool slice_block(struct ps_part_push *push, const struct ps_part_block *b
                               .width = block->message_row_elements,
                               .is_whole_block = block->is_whole_block};
   size_t index_bytes = ps_slice_index_bytes(&all);
-  size_t bytes = index_bytes + (size_t)ps_part_elements(block) * element;
+  size_t bytes = index_bytes + ps_encoded_bytes(dtype, encoding, ps_part_elements(block));
   if (all.is_whole_block || bytes <= bytes_max) return append(push, &all, block->index);
-  return cut_block(push, block, &all, element, bytes_max);
+  /* That of one element is the most that an element takes, with its share of the scales. */
+  return cut_block(push, block, &all, ps_encoded_bytes(dtype, encoding, 1), bytes_max);
 }
 
 /** Sets, for each index in the message, the last matching index in the tensor, times `stride`. */
@@ -171,7 +248,6 @@ pserver_status ps_prepare_row_push(const struct ps_parameter_update *update, con
 void ps_cut_part_push(const struct ps_part_push *push, struct ps_block_source *sources) {
   if (push->count == 0) return;
   const struct ps_parameter *parameter = push->update->parameter;
-  size_t element = ps_encoded_bytes(parameter->dtype, push->update->encoding);
   for (size_t i = 0; i < push->count; i++) {
     const struct ps_part_slice *slice = &push->slices[i];
     uint64_t elements = slice->row_count * slice->width;
@@ -181,7 +257,8 @@ void ps_cut_part_push(const struct ps_part_push *push, struct ps_block_source *s
         .shard = ps_shard_of_block(parameter, push->blocks[i]),
         .slice = slice,
         .elements = elements,
-        .data_bytes = ps_slice_index_bytes(slice) + elements * element,
+        .data_bytes = ps_slice_index_bytes(slice) +
+                      ps_encoded_bytes(parameter->dtype, push->update->encoding, elements),
         .seen = seen_version(push->update, push->blocks[i]),
     };
   }
@@ -195,21 +272,4 @@ void ps_part_push_release(struct ps_part_push *push) {
   free(push->inner_from);
   free(push->columns);
   free(push->column_from);
-}
-
-void ps_write_part_elements(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
-                            uint8_t *target) {
-  size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
-  size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
-  for (size_t i = 0; i < slice->row_count; i++) {
-    const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
-    if (slice->inner_from == NULL) {
-      ps_write_elements(update, row, slice->width, target);
-      target += slice->width * to_bytes;
-      continue;
-    }
-    for (uint64_t j = 0; j < slice->width; j++, target += to_bytes) {
-      ps_write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
-    }
-  }
 }

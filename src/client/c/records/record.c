@@ -130,12 +130,32 @@ static bool has_seen_column(const struct ps_record *record, const struct ps_run 
   return record->names_versions && run->has_seen;
 }
 
+/** Returns the bytes of the scales of all entries of a run; 0 if it has none. */
+static size_t scale_bytes(const struct ps_run *run) {
+  size_t bytes = 0;
+  if (!ps_is_grouped(run->sources[0]->update->encoding)) return 0;
+  for (size_t i = 0; i < run->entries; i++) bytes += ps_scale_bytes(run->sources[i]->elements);
+  return bytes;
+}
+
+/** Returns the bytes of the elements of all entries of a run, without their scales. */
+static size_t value_bytes(const struct ps_run *run) {
+  pserver_encoding encoding = run->sources[0]->update->encoding;
+  if (!ps_is_grouped(encoding)) return ps_encoded_bytes(run->dtype, encoding, run->elements);
+  size_t bytes = 0;
+  for (size_t i = 0; i < run->entries; i++) bytes += ps_code_bytes(encoding, run->sources[i]->elements);
+  return bytes;
+}
+
 static void pack_run(struct ps_draft *draft, const struct ps_record *record, const struct ps_run *run) {
   const struct ps_parameter_update *update = run->sources[0]->update;
   bool is_encoded = update->encoding != PSERVER_AS_IS;
+  bool is_e3m0 = update->encoding == PSERVER_ENCODING_E3M0;
   bool is_part = run->form != PS_ENTRY_WHOLE;
   bool has_seen = has_seen_column(record, run);
-  ps_pack_map(draft, 4 + (size_t)is_encoded + count_of_operation(update) + is_part + run->has_norms + has_seen);
+  size_t lengths = (size_t)ps_is_grouped(update->encoding) + is_e3m0;
+  ps_pack_map(draft, 4 + (size_t)is_encoded + lengths + count_of_operation(update) + is_part + run->has_norms +
+                         has_seen);
   pack_text_entry(draft, "verb", verb_of(update->operation));
   pack_text_entry(draft, "dtype", ps_dtype_name(run->dtype));
   ps_pack_key(draft, "entries");
@@ -143,6 +163,14 @@ static void pack_run(struct ps_draft *draft, const struct ps_record *record, con
   ps_pack_key(draft, "elements");
   ps_pack_whole(draft, run->elements);
   if (is_encoded) pack_text_entry(draft, "encoding", ps_encoding_name(update->encoding));
+  if (ps_is_grouped(update->encoding)) {
+    ps_pack_key(draft, "scales");
+    ps_pack_whole(draft, scale_bytes(run) / sizeof(float));
+  }
+  if (is_e3m0) {
+    ps_pack_key(draft, "codes");
+    ps_pack_whole(draft, value_bytes(run));
+  }
   pack_operation(draft, update);
   if (is_part) {
     ps_pack_key(draft, "part");
@@ -171,11 +199,6 @@ static void write_batch_entries(struct ps_draft *draft, const struct ps_record *
   for (const struct ps_run *run = record->runs; run != NULL; run = run->next) pack_run(draft, record, run);
 }
 
-/** Returns the bytes of the elements of all entries of a run. */
-static size_t value_bytes(const struct ps_run *run) {
-  return (size_t)run->elements * ps_encoded_bytes(run->dtype, run->sources[0]->update->encoding);
-}
-
 /** Returns the bytes of the columns and elements of all runs. */
 static size_t batch_bytes(const struct ps_record *record) {
   size_t bytes = 0;
@@ -184,7 +207,7 @@ static size_t batch_bytes(const struct ps_record *record) {
     size_t doubles = (size_t)run->has_norms + has_seen_column(record, run);
     bytes += lengths * ps_uint32_column_bytes(run->entries) + ps_uint32_column_bytes(run->rows) +
              ps_uint32_column_bytes(run->inner) + doubles * ps_float64_column_bytes(run->entries) +
-             ps_padded_bytes(value_bytes(run));
+             ps_padded_bytes(scale_bytes(run)) + ps_padded_bytes(value_bytes(run));
   }
   return bytes;
 }
@@ -199,6 +222,7 @@ struct column_cursors {
   uint8_t *inner_list;
   uint8_t *norms;
   uint8_t *seen;
+  uint8_t *scales;
   uint8_t *values;
 };
 
@@ -215,6 +239,7 @@ static void place_columns(const struct ps_record *record, const struct ps_run *r
   next->inner_list = ps_place_column(at, run->inner * sizeof(uint32_t));
   next->norms = ps_place_column(at, run->has_norms ? entries * sizeof(double) : 0);
   next->seen = ps_place_column(at, has_seen_column(record, run) ? entries * sizeof(double) : 0);
+  next->scales = ps_place_column(at, scale_bytes(run));
   next->values = ps_place_column(at, value_bytes(run));
 }
 
@@ -231,7 +256,8 @@ static void put_part(struct column_cursors *next, const struct ps_part_slice *sl
 static void write_run(const struct ps_record *record, const struct ps_run *run, uint8_t **at) {
   struct column_cursors next;
   bool has_seen = has_seen_column(record, run);
-  size_t element_bytes = ps_encoded_bytes(run->dtype, run->sources[0]->update->encoding);
+  pserver_encoding encoding = run->sources[0]->update->encoding;
+  bool is_grouped = ps_is_grouped(encoding);
   place_columns(record, run, at, &next);
   for (size_t i = 0; i < run->entries; i++) {
     const struct ps_block_source *source = run->sources[i];
@@ -242,9 +268,9 @@ static void write_run(const struct ps_record *record, const struct ps_run *run, 
     /* Where hosts need no norm, they do not look at it. */
     if (run->has_norms) ps_put_float64(&next.norms, update->has_norm ? update->norm : 0);
     if (has_seen) ps_put_float64(&next.seen, (double)source->seen);
-    if (source->slice != NULL) ps_write_part_elements(source->slice, update, next.values);
-    else ps_write_elements(update, source->values, source->elements, next.values);
-    next.values += source->elements * element_bytes;
+    ps_write_source(source, next.scales, next.values);
+    if (is_grouped) next.scales += ps_scale_bytes(source->elements);
+    next.values += is_grouped ? ps_code_bytes(encoding, source->elements) : ps_source_bytes(source);
   }
 }
 
@@ -261,12 +287,12 @@ static void write_entries(struct ps_draft *draft, const struct ps_identity *iden
   else write_single_entries(draft, record);
 }
 
-/** Writes elements in the update's encoding; returns `crc`, the checksum of the bytes before, updated with
+/** Writes elements in an encoding that has no groups; returns `crc`, the checksum of the bytes before, updated with
  * them. */
 static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t elements,
                               const struct ps_parameter_update *update, uint32_t crc) {
   size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
-  size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
+  size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding, 1);
   uint64_t chunk = PS_CRC32_CHUNK_BYTES / from_bytes;
   for (uint64_t start = 0; start < elements; start += chunk) {
     size_t n = (size_t)(elements - start < chunk ? elements - start : chunk);
@@ -287,12 +313,13 @@ static void fill_message(const struct ps_draft *draft, const struct ps_record *r
     uint8_t *end = target;
     for (const struct ps_run *run = record->runs; run != NULL; run = run->next) write_run(record, run, &end);
     crc = ps_crc32_update(crc, target, (size_t)(end - target));
-  } else if (source->slice == NULL) {
+  } else if (source->slice == NULL && !ps_is_grouped(source->update->encoding)) {
     crc = copy_elements(target, source->values, source->elements, source->update, crc);
   } else {
-    size_t index_bytes =
-        source->slice->is_whole_block ? 0 : ps_write_part_index(source->slice, target);
-    ps_write_part_elements(source->slice, source->update, target + index_bytes);
+    bool is_part = source->slice != NULL && !source->slice->is_whole_block;
+    uint8_t *scales = target + (is_part ? ps_write_part_index(source->slice, target) : 0);
+    size_t own_bytes = ps_is_grouped(source->update->encoding) ? ps_scale_bytes(source->elements) : 0;
+    ps_write_source(source, scales, scales + own_bytes);
     crc = ps_crc32_update(crc, target, source->data_bytes);
   }
   ps_seal_message(bytes, crc);

@@ -10,6 +10,7 @@
 #include "steps/steps.h"
 #include "tensors/tensors.h"
 
+struct ps_grouped_gradient;
 struct ps_parameter_update;
 struct ps_part_slice;
 struct ps_run;
@@ -33,6 +34,13 @@ struct ps_block_source {
   uint64_t seen;
   /** The trainer's step; 0: none. */
   uint64_t step;
+
+  /** The gradient in int8 or e3m0 that it is a part of, with memory for its encoded elements; NULL for all others. */
+  struct ps_grouped_gradient *gradient;
+  uint8_t *encoded;
+  /** Set by ps_encode_gradients(): whether the elements are encoded, and the sum of the squares of what they decode to. */
+  bool is_encoded;
+  double squares;
 
   /** Set by the sender: the run that it is an entry of. */
   struct ps_run *run;
@@ -76,12 +84,58 @@ struct ps_parameter_update {
   const uint64_t *seen;
 };
 
+/** A gradient of one parameter in int8 or e3m0: it is encoded once, because what rounding leaves out is kept. */
+struct ps_grouped_gradient {
+  /** Its norm, if it has one, is set once all sources are encoded. */
+  struct ps_parameter_update *update;
+  struct ps_block_source *sources;
+  size_t count;
+  /** Whether what rounding leaves out is added to the next gradient. */
+  bool feeds_back;
+};
+
 /** Makes the sources of all blocks of the update's parameter; `sources` has memory for them. */
 void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_block_source *sources);
 
-/** Writes elements, at any alignment, in the update's encoding. */
+/** Writes elements, at any alignment, in an encoding of the update that has no groups. */
 void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *from, uint64_t elements,
                        uint8_t *target);
+
+/** Returns the bytes of a source's elements in the update's encoding. */
+size_t ps_source_bytes(const struct ps_block_source *source);
+
+/**
+ * Writes the elements of a source in the update's encoding. Those of int8 and e3m0 have their scales at `scales`, and
+ * their codes at `target`; all others need no `scales`.
+ */
+void ps_write_source(const struct ps_block_source *source, uint8_t *scales, uint8_t *target);
+
+/** Copies elements of a source to `target`: `count` of them from `first` on. They are of float32. */
+void ps_gather_floats(const struct ps_block_source *source, uint64_t first, size_t count, float *target);
+
+/**
+ * What rounding has left out of this client's gradients of a parameter, by element: added to the next gradient of the
+ * same elements. Of one epoch.
+ */
+struct ps_residual {
+  struct ps_residual *next;
+  uint64_t epoch;
+  float *values;
+  size_t name_bytes;
+  char name[];
+};
+
+/** Lists of residuals, by the hash of the parameter's name: a power of two of them. */
+#define PS_RESIDUAL_BUCKETS 4096
+
+/** The residuals of a client. Used on the I/O thread only. All zeros: none. */
+struct ps_residuals {
+  struct ps_residual *buckets[PS_RESIDUAL_BUCKETS];
+  size_t count;
+};
+
+/** Frees all residuals: rounding errors of gradients that are undone must not be made good. */
+void ps_residuals_forget(struct ps_residuals *residuals);
 
 /** The numbers that every record begins with. */
 struct ps_record_header {
@@ -206,11 +260,14 @@ pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, si
 /** Makes the sources of the block updates; `sources` has memory for `push->count` of them. */
 void ps_cut_part_push(const struct ps_part_push *push, struct ps_block_source *sources);
 
-/** Writes the elements of a slice in the update's encoding. */
-void ps_write_part_elements(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
-                            uint8_t *target);
-
 void ps_part_push_release(struct ps_part_push *push);
+
+/**
+ * Encodes the gradients of a record that have memory for it and are not encoded yet, with what rounding has left out
+ * of gradients before, and keeps what it leaves out of these. So repeats of the record have the same bytes. Computes
+ * the norms that hosts need. INTERNAL if there is no memory.
+ */
+pserver_status ps_encode_gradients(struct ps_residuals *residuals, const struct ps_record *record);
 
 /** Memory for one record, which grows as needed. All zeros: empty. The owner frees `bytes`. */
 struct ps_record_buffer {
@@ -254,6 +311,8 @@ struct ps_update_sender {
   struct ps_batch_limits limits;
   /** Memory for the record that is being published. */
   struct ps_record_buffer buffer;
+  /** What rounding has left out of gradients. */
+  struct ps_residuals residuals;
   /** Records that wait to be published, one at a time, so that answers and requests do not wait for all. */
   struct ps_queue queue;
   struct ps_timer tick;

@@ -53,7 +53,8 @@ static void publish_record(struct ps_update_sender *sender, struct ps_record *re
   ps_record_subject(identity, record, sender->subject);
   snprintf(sender->reply, sizeof sender->reply, "%s.ack.%" PRIi32 ".%" PRIu64, identity->inbox,
            record->update->slot, record->update->serial);
-  pserver_status status = ps_write_record(identity, record, &sender->buffer);
+  pserver_status status = ps_encode_gradients(&sender->residuals, record);
+  if (status == PSERVER_OK) status = ps_write_record(identity, record, &sender->buffer);
   if (status == PSERVER_OK && !ps_can_write_now(connection, buffer->used)) {
     sender->publication = (struct ps_publication){.subject = sender->subject,
                                                   .reply = sender->reply,
@@ -242,6 +243,7 @@ void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool sep
 
 void ps_sender_free(struct ps_update_sender *sender) {
   ps_outbox_destroy(sender->outbox);
+  ps_residuals_forget(&sender->residuals);
   free(sender->buffer.bytes);
 }
 

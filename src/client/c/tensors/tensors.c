@@ -143,14 +143,14 @@ static double norm_f64(const uint8_t *data, uint64_t elements) {
   return fmin(largest * sqrt(sum_squares_f64(data, elements, 1 / largest)), DBL_MAX);
 }
 
-static double norm_encoded(pserver_encoding encoding, const uint8_t *data, uint64_t elements) {
+static double norm_of_halves(pserver_encoding encoding, const uint8_t *data, uint64_t elements) {
   uint8_t halves[CHUNK_ELEMENTS * 2];
   uint8_t floats[CHUNK_ELEMENTS * sizeof(float)];
   double sum = 0;
   for (uint64_t start = 0; start < elements; start += CHUNK_ELEMENTS) {
     size_t n = elements - start < CHUNK_ELEMENTS ? (size_t)(elements - start) : CHUNK_ELEMENTS;
-    ps_encode_elements(encoding, data + start * sizeof(float), n, halves);
-    ps_decode_elements(encoding, halves, n, floats);
+    ps_encode_halves(encoding, data + start * sizeof(float), n, halves);
+    ps_decode_halves(encoding, halves, n, floats);
     sum += sum_squares_f32(floats, n);
   }
   return sqrt(sum);
@@ -159,7 +159,7 @@ static double norm_encoded(pserver_encoding encoding, const uint8_t *data, uint6
 double ps_l2_norm(pserver_dtype dtype, pserver_encoding encoding, const void *data, uint64_t elements) {
   if (dtype == PSERVER_FLOAT64) return norm_f64(data, elements);
   if (dtype != PSERVER_FLOAT32) return 0;
-  if (encoding != PSERVER_AS_IS) return norm_encoded(encoding, data, elements);
+  if (encoding != PSERVER_AS_IS) return norm_of_halves(encoding, data, elements);
   return sqrt(sum_squares_f32(data, elements));
 }
 
@@ -261,9 +261,9 @@ pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver
 }
 
 static pserver_status bad_encoding(const char *what, pserver_encoding encoding) {
-  ps_fail(PSERVER_ERR_BAD_VALUE, "%s: encoding: expected bfloat16 or float16, or none; received %d", what,
-          (int)encoding);
-  ps_detail_json("expected", "[\"bfloat16\",\"float16\"]");
+  ps_fail(PSERVER_ERR_BAD_VALUE,
+          "%s: encoding: expected bfloat16, float16, int8 or e3m0, or none; received %d", what, (int)encoding);
+  ps_detail_json("expected", "[\"bfloat16\",\"float16\",\"int8\",\"e3m0\"]");
   return ps_detail_signed("received", (int)encoding);
 }
 

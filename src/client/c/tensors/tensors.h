@@ -39,7 +39,7 @@ pserver_status ps_check_finite(const struct ps_parameter *parameter, pserver_enc
                                const void *data, uint64_t elements);
 
 /**
- * Returns the L2 norm of elements, at any alignment, as encoded; 0 for integers. It is NaN or infinite
+ * Returns the L2 norm of elements, at any alignment, as encoded without groups; 0 for integers. It is NaN or infinite
  * exactly if an encoded element is.
  */
 double ps_l2_norm(pserver_dtype dtype, pserver_encoding encoding, const void *data, uint64_t elements);

@@ -33,12 +33,24 @@ bool ps_dtype_is_float(pserver_dtype dtype) {
 }
 
 const char *ps_encoding_name(pserver_encoding encoding) {
-  if (encoding == PSERVER_BFLOAT16) return "bfloat16";
-  return encoding == PSERVER_FLOAT16 ? "float16" : NULL;
+  switch (encoding) {
+    case PSERVER_BFLOAT16:
+      return "bfloat16";
+    case PSERVER_FLOAT16:
+      return "float16";
+    case PSERVER_ENCODING_INT8:
+      return "int8";
+    case PSERVER_ENCODING_E3M0:
+      return "e3m0";
+    default:
+      return NULL;
+  }
 }
 
-size_t ps_encoded_bytes(pserver_dtype dtype, pserver_encoding encoding) {
-  return encoding == PSERVER_AS_IS ? ps_dtype_bytes(dtype) : 2;
+size_t ps_encoded_bytes(pserver_dtype dtype, pserver_encoding encoding, uint64_t elements) {
+  if (encoding == PSERVER_AS_IS) return (size_t)elements * ps_dtype_bytes(dtype);
+  if (!ps_is_grouped(encoding)) return (size_t)elements * 2;
+  return ps_scale_bytes(elements) + ps_code_bytes(encoding, elements);
 }
 
 uint64_t ps_element_count(const uint64_t *shape, int32_t rank) {
@@ -97,7 +109,7 @@ static uint32_t from_float16(uint16_t half) {
   return sign | (lead + 103) << 23 | (fraction << (23 - lead) & 0x7fffff);
 }
 
-void ps_encode_elements(pserver_encoding encoding, const void *floats, size_t elements, void *halves) {
+void ps_encode_halves(pserver_encoding encoding, const void *floats, size_t elements, void *halves) {
   for (size_t i = 0; i < elements; i++) {
     uint32_t bits;
     memcpy(&bits, (const uint8_t *)floats + i * 4, 4);
@@ -106,7 +118,7 @@ void ps_encode_elements(pserver_encoding encoding, const void *floats, size_t el
   }
 }
 
-void ps_decode_elements(pserver_encoding encoding, const void *halves, size_t elements, void *floats) {
+void ps_decode_halves(pserver_encoding encoding, const void *halves, size_t elements, void *floats) {
   for (size_t i = 0; i < elements; i++) {
     uint16_t half;
     memcpy(&half, (const uint8_t *)halves + i * 2, 2);

@@ -557,8 +557,8 @@ bool ps_dtype_is_float(pserver_dtype dtype);
 /** Returns the encoding's name in messages; NULL for PSERVER_AS_IS and unknown ones. */
 const char *ps_encoding_name(pserver_encoding encoding);
 
-/** Returns the bytes of an element in a message. */
-size_t ps_encoded_bytes(pserver_dtype dtype, pserver_encoding encoding);
+/** Returns the bytes of the elements of one entry in a message. */
+size_t ps_encoded_bytes(pserver_dtype dtype, pserver_encoding encoding, uint64_t elements);
 
 /** Returns the number of elements of a shape; 0 for a dimension of 0, too many dimensions, or 2^53
  * elements. */
@@ -568,10 +568,47 @@ uint64_t ps_element_count(const uint64_t *shape, int32_t rank);
  * Encodes float32 elements in two bytes each, rounded to nearest even; a NaN becomes the canonical one. Any
  * alignment; the two memories must not overlap.
  */
-void ps_encode_elements(pserver_encoding encoding, const void *floats, size_t elements, void *halves);
+void ps_encode_halves(pserver_encoding encoding, const void *floats, size_t elements, void *halves);
 
-/** Decodes elements to float32, exactly. */
-void ps_decode_elements(pserver_encoding encoding, const void *halves, size_t elements, void *floats);
+/** Decodes elements of two bytes to float32, exactly. */
+void ps_decode_halves(pserver_encoding encoding, const void *halves, size_t elements, void *floats);
+
+/*
+ * int8 and e3m0. Elements of an entry that follow each other are a group, whose elements share a float32 scale. An
+ * encoded entry is the scales of its groups, and then the codes of its elements.
+ */
+
+/** Elements of a group; the last group of an entry may have fewer. */
+#define PS_GROUP_ELEMENTS 256
+
+/** Whether elements are encoded in groups: int8 and e3m0. */
+bool ps_is_grouped(pserver_encoding encoding);
+
+/** Returns the number of groups of an entry. */
+size_t ps_group_count(uint64_t elements);
+
+/** Returns the bytes of the scales of an entry, and of its codes. */
+size_t ps_scale_bytes(uint64_t elements);
+size_t ps_code_bytes(pserver_encoding encoding, uint64_t elements);
+
+/**
+ * Encodes the first `count` elements of a group, which is filled up with zeros. `scale` and `codes` may have any
+ * alignment. The scale of a group with an element that is not finite is NaN or infinite.
+ */
+void ps_encode_group(pserver_encoding encoding, const float elements[PS_GROUP_ELEMENTS], size_t count,
+                     uint8_t *scale, uint8_t *codes);
+
+/**
+ * Decodes a group; the elements after `count` become 0. All become NaN or infinite if the scale is. False for codes or
+ * a scale that no encoder writes.
+ */
+bool ps_decode_group(pserver_encoding encoding, const uint8_t *scale, const uint8_t *codes, size_t count,
+                     float elements[PS_GROUP_ELEMENTS]);
+
+/**
+ * Decodes an entry in any encoding to float32, at any alignment; false for codes or scales that no encoder writes.
+ */
+bool ps_decode_elements(pserver_encoding encoding, const void *encoded, uint64_t elements, void *floats);
 
 /** The broker's answer to a journal record. Unless it is PS_ACK_STORED, the last error is the reason. */
 struct ps_journal_ack {
