@@ -11,6 +11,7 @@ test("knows the library, agrees with numpy, makes every call, and refuses bad in
     "test_documentation.py",
     "test_against_numpy.py",
     "test_client.py",
+    "test_encodings.py",
     "test_bad_input.py",
     "test_averaging.py",
     "test_known.py",

@@ -35,10 +35,11 @@ from .records import ParameterInfo, Params
 #: one.
 Out = Union[Mapping[str, Any], Sequence[Any]]
 
-#: How float32 elements are sent: in two bytes each, rounded to nearest; None: as they are.
-Encoding = Literal["bfloat16", "float16"]
+#: How float32 elements are sent: in two bytes each, rounded to nearest; or in one byte ("int8") or half a byte
+#: ("e3m0") each, with a scale for each 256 of them; None: as they are.
+Encoding = Literal["bfloat16", "float16", "int8", "e3m0"]
 
-_ENCODINGS: Final = {None: 0, "bfloat16": 1, "float16": 2}
+_ENCODINGS: Final = {None: 0, "bfloat16": 1, "float16": 2, "int8": 3, "e3m0": 4}
 
 
 Form = Tuple["np.dtype[Any]", Tuple[int, ...]]
@@ -165,7 +166,7 @@ def encoding_number(encoding: Optional[Encoding]) -> int:
     try:
         return _ENCODINGS[encoding]
     except (KeyError, TypeError):
-        expected = "bfloat16 or float16"
+        expected = "bfloat16, float16, int8 or e3m0"
         raise unexpected(errors.BadValue, "encoding", expected, shown(encoding)) from None
 
 

@@ -235,6 +235,7 @@ class Client:
         *,
         learning_rate: Optional[float] = None,
         encoding: Optional[Encoding] = None,
+        error_feedback: bool = True,
         stored_is_enough: bool = False,
         end_step: bool = True,
         timeout: Optional[float] = None,
@@ -243,8 +244,13 @@ class Client:
 
         A gradient is of the whole parameter, or of some :class:`Rows` if the parameter is configured
         ``sparse``. ``learning_rate`` overrides that of every parameter in the call. With ``encoding`` float32
-        elements are sent in half the bytes. With ``stored_is_enough`` the call returns when the journal has
+        elements are sent in fewer bytes. With ``stored_is_enough`` the call returns when the journal has
         stored everything; it does not report a block's update that is rejected later.
+
+        What rounding to "int8" or "e3m0" leaves out of a gradient is added to the client's next gradient of
+        these elements in one of the two, unless ``error_feedback`` is False. That takes as much memory as the
+        parameter. It is kept from when the gradient is first sent, whatever becomes of it, and dropped when the
+        parameter is initialized again, or the journal of any shard is replaced.
 
         In a ``sync`` job the gradients are added to those of the other trainers and applied when the step
         closes; the call waits until the previous step has closed. In a ``sync`` or ``ssp`` job the call ends
@@ -263,6 +269,7 @@ class Client:
             encoding=encoding_number(encoding),
             stored_is_enough=stored_is_enough,
             end_step=end_step,
+            no_error_feedback=not error_feedback,
         )
         items = [
             self._gradient(name, grad, timeout) for name, grad in items_of(grads, "send_grads")

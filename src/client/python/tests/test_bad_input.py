@@ -49,7 +49,7 @@ REFUSED: list[Refusal] = [
     (lambda ps: ps.push("bad", [1.0], 1, 1), pserver.BadValue, "received list"),
     (lambda ps: ps.push("bad", W, np.nan, 1), pserver.BadValue, "alpha: .* finite"),
     (lambda ps: ps.push("bad", W, 1, "b"), pserver.BadValue, "beta: .* finite"),
-    (lambda ps: ps.push("bad", W, 1, 1, encoding="int8"), pserver.BadValue, "encoding: .*int8"),
+    (lambda ps: ps.push("bad", W, 1, 1, encoding="int4"), pserver.BadValue, "encoding: .*int4"),
     (lambda ps: ps.push("int", [0], 1, 1), pserver.BadValue, "received list"),
     (lambda ps: ps.push("bad", ON_GPU, 1, 1), pserver.BadValue, r"CUDA: copy it first, .*cpu\(\)"),
     (lambda ps: ps.send_grads({"bad": ON_GPU}), pserver.BadValue, '"bad": .*CUDA'),

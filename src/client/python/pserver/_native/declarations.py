@@ -85,7 +85,7 @@ class NoteEntry(Structure):
 class GradOptions(Structure):
     _fields_ = _fields(
         "struct_size size, has_learning_rate bool, learning_rate double, encoding int, "
-        "stored_is_enough bool, end_step bool, late_blocks size*"
+        "stored_is_enough bool, end_step bool, late_blocks size*, no_error_feedback bool"
     )
 
 
