@@ -9,6 +9,7 @@ test("tensors, also in workers of a loader, modules, hooks, the optimizer and Di
     "test_torch_hooks.py",
     "test_torch_sync.py",
     "test_torch_optimizer.py",
+    "test_torch_encodings.py",
     "test_torch_diloco.py",
     "test_torch_diloco_state.py",
   ]));

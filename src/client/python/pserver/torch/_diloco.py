@@ -8,6 +8,7 @@ import warnings
 from types import MethodType
 from typing import Any, Callable, Collection, Dict, Mapping, Optional, Sequence, Set, Tuple, Union
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -50,7 +51,10 @@ class DiLoCo:
     nothing: unit vectors, permutations. It is a name, or several, in which ``*``, ``?`` and ``[…]`` stand for what
     they do in :mod:`fnmatch`. Each trainer keeps its own; the job holds those of the trainer that has exchanged last.
 
-    ``encoding`` applies to float32 pseudo-gradients of parameters; buffers and weights are not encoded.
+    ``encoding`` applies to float32 pseudo-gradients of parameters; what rounding to "int8" or "e3m0" leaves out is
+    added to the next one, unless ``error_feedback`` is False (see ``Client.send_grads``). ``pull_encoding`` applies
+    to the weights of float32 parameters that this trainer trains; all trainers should give the same. Buffers and
+    frozen parameters are not encoded.
 
     The state of the inner optimizer stays in this process and is kept at each exchange. ``timeout`` is
     for each call, in seconds: an exchange waits until the slowest trainer has made its own. Nobody
@@ -68,6 +72,8 @@ class DiLoCo:
         *,
         outer: Optional[Mapping[str, Any]] = None,
         encoding: Optional[Encoding] = "bfloat16",
+        error_feedback: bool = True,
+        pull_encoding: Optional[Encoding] = None,
         timeout: float = 600.0,
         exclude: Union[str, Sequence[str]] = (),
     ) -> None:
@@ -79,6 +85,8 @@ class DiLoCo:
         self._outer = outer_config(outer, outer_optimizer)
         self._sync_every = sync_every
         self._encoding = encoding
+        self._error_feedback = error_feedback
+        self._pull_encoding = pull_encoding
         self._timeout = timeout
         self._exclude = [exclude] if isinstance(exclude, str) else list(exclude)
         #: Names of the tensors of floats that are not exchanged.
@@ -89,8 +97,8 @@ class DiLoCo:
         self._forms: Dict[str, Form] = {}
         #: The tensors' values after the last exchange, in host memory.
         self._begin: Dict[str, torch.Tensor] = {}
-        #: The last result of reading into these; what has not changed since is not sent again.
-        self._read: Optional[Params] = None
+        #: The last results of reading into these, by encoding; what has not changed since is not sent again.
+        self._read: Dict[Optional[Encoding], Params] = {}
         #: Names of the changes that have been sent since, and whether that has ended the step.
         self._sent: Set[str] = set()
         self._is_step_ended = False
@@ -116,7 +124,7 @@ class DiLoCo:
         self._forms = _forms_of(held)
         tensors = _exchanged(held)
         self._begin = {name: _held(tensor, copy=True) for name, tensor in tensors.items()}
-        self._read = None
+        self._read = {}
         self._excluded = _matching(tensors, self._exclude)
         trained = {name for name, tensor in tensors.items() if is_trained(tensor)}
         check_rule(self._ps, trained, self._outer)
@@ -200,7 +208,7 @@ class DiLoCo:
 
     def _send(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Sends the changes that have not been sent yet, and ends the step."""
-        calls = StepCalls(self._encoding)
+        calls = StepCalls(self._encoding, self._error_feedback)
         kind = self._ps.synchronization
         for name, tensor in tensors.items():
             if name in self._sent:
@@ -226,11 +234,25 @@ class DiLoCo:
         own: Collection[str],
     ) -> None:
         """Adopts the job's values of all tensors but its own ones, which it gives to the job."""
-        read = [name for name in tensors if name not in own]
-        out = {name: self._begin[name].numpy() for name in read}
+        outs: Dict[Optional[Encoding], Dict[str, np.ndarray[Any, Any]]] = {}
+        for name, tensor in tensors.items():
+            if name not in own:
+                values = self._begin[name].numpy()
+                is_encoded = is_trained(tensor) and values.dtype == np.float32
+                outs.setdefault(self._pull_encoding if is_encoded else None, {})[name] = values
         # After an error the memory holds an unknown mixture, which must be read again.
-        known, self._read = self._read, None
-        self._read = self._ps.get_params(read, out=out, known=known, timeout=self._timeout)
+        known, self._read = self._read, {}
+        results = {
+            encoding: self._ps.get_params(
+                list(out),
+                out=out,
+                known=known.get(encoding),
+                encoding=encoding,
+                timeout=self._timeout,
+            )
+            for encoding, out in outs.items()
+        }
+        self._read = results
         with torch.no_grad():
             # Vectors are computed from those of the last exchange, which are equal in all trainers.
             for name in tensors.keys() - self._excluded:

@@ -59,8 +59,10 @@ class Optimizer(torch.optim.Optimizer):
     to the configuration, which can hold a schedule that counts the updates of all trainers. In a
     ``sync`` job all trainers must give the same rate for a step.
 
-    ``encoding`` applies to float32 gradients: "bfloat16" or "float16", or None. With
-    ``stored_is_enough`` a step waits only for the journal's acknowledgement. ``timeout`` is for each
+    ``encoding`` applies to float32 gradients: "bfloat16", "float16", "int8" or "e3m0", or None; what rounding to
+    the last two leaves out is added to the next gradient, unless ``error_feedback`` is False (see
+    ``Client.send_grads``). ``pull_encoding`` applies in the same way to float32 weights that are read: the server
+    keeps the exact ones. With ``stored_is_enough`` a step waits only for the journal's acknowledgement. ``timeout`` is for each
     call, in seconds; in a ``sync`` or ``ssp`` job a step waits for other trainers.
 
     A copy of an optimizer, by ``copy.deepcopy``, uses the same client; one that was pickled gets its own.
@@ -77,11 +79,15 @@ class Optimizer(torch.optim.Optimizer):
         lr: Optional[float] = None,
         *,
         encoding: Optional[Encoding] = None,
+        error_feedback: bool = True,
+        pull_encoding: Optional[Encoding] = None,
         stored_is_enough: bool = False,
         timeout: Optional[float] = None,
     ) -> None:
         self._ps = ps
         self._encoding = encoding
+        self._error_feedback = error_feedback
+        self._pull_encoding = pull_encoding
         self._stored_is_enough = stored_is_enough
         self._timeout = timeout
         self._shapes = {info.name: tuple(info.shape) for info in ps.list_params(timeout=timeout)}
@@ -98,6 +104,8 @@ class Optimizer(torch.optim.Optimizer):
         own = (
             "_ps",
             "_encoding",
+            "_error_feedback",
+            "_pull_encoding",
             "_stored_is_enough",
             "_timeout",
             "_shapes",
@@ -165,7 +173,7 @@ class Optimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.set_grad_enabled(True):
                 loss = closure()
-        calls = StepCalls(self._encoding)
+        calls = StepCalls(self._encoding, self._error_feedback)
         for group in self.param_groups:
             _check_options(group)
             lr = group["lr"]
@@ -184,9 +192,11 @@ class Optimizer(torch.optim.Optimizer):
         return loss
 
     def pull(self) -> None:
-        """Reads the present weights of the server into the tensors."""
+        """Reads the present weights of the server into the tensors, in the ``pull_encoding``."""
         tensors = {name: tensor for tensor, name in self._names.items()}
-        pull_into(self._ps, tensors, self._values, timeout=self._timeout)
+        pull_into(
+            self._ps, tensors, self._values, encoding=self._pull_encoding, timeout=self._timeout
+        )
 
     def _name_of(
         self, entry: Union[torch.Tensor, Tuple[str, torch.Tensor]], known: Mapping[int, str]

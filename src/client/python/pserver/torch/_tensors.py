@@ -70,17 +70,25 @@ def pull_into(
     tensors: Mapping[str, torch.Tensor],
     memory: Optional[Mapping[str, HostMemory]] = None,
     *,
+    encoding: Optional[Encoding] = None,
     timeout: Optional[float] = None,
 ) -> None:
     """Reads parameters into tensors of the same shapes, without a copy where the tensors' memory allows
     it.
 
-    ``memory`` is reused if given. After an error, tensors that are written in place may hold any mixture of
-    old and new values; the next pull repairs that.
+    ``encoding`` applies to those that the job holds as float32. ``memory`` is reused if given. After an error,
+    tensors that are written in place may hold any mixture of old and new values; the next pull repairs that.
     """
     places = {name: HostMemory() for name in tensors} if memory is None else memory
     out = {name: places[name].receive(tensor) for name, tensor in tensors.items()}
-    ps.get_params(list(tensors), out=out, timeout=timeout)
+    wide = {name: array for name, array in out.items() if array.dtype != np.float32}
+    if encoding is None or not out.keys() - wide.keys():
+        ps.get_params(list(out), out=out, timeout=timeout)
+    else:
+        narrow = {name: array for name, array in out.items() if name not in wide}
+        ps.get_params(list(narrow), out=narrow, encoding=encoding, timeout=timeout)
+        if wide:
+            ps.get_params(list(wide), out=wide, timeout=timeout)
     for name, tensor in tensors.items():
         places[name].received(tensor)
 
@@ -115,9 +123,10 @@ class StepCalls:
     """The calls that send the gradients of one step. There is one call for each learning rate and,
     because only some gradients are encoded, one for each encoding. The last call ends the step."""
 
-    def __init__(self, encoding: Optional[Encoding]) -> None:
+    def __init__(self, encoding: Optional[Encoding], error_feedback: bool) -> None:
         """Encodes float32 gradients, unless they are added as exact ones."""
         self._encoding = encoding
+        self._error_feedback = error_feedback
         self._calls: Dict[Tuple[Optional[float], Optional[Encoding]], Dict[str, Gradient]] = {}
         #: Names whose gradients have been sent.
         self.sent: Set[str] = set()
@@ -150,6 +159,7 @@ class StepCalls:
                 grads,
                 learning_rate=learning_rate,
                 encoding=encoding,
+                error_feedback=self._error_feedback,
                 stored_is_enough=stored_is_enough,
                 end_step=place == len(calls),
                 timeout=timeout,
