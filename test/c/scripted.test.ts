@@ -187,6 +187,7 @@ const SCENARIOS = {
     "a batched read without an owner waits for one",
     "a batched read that permissions forbid fails with DENIED",
     "a chunk that does not fit its request fails the call, and nothing of it is given",
+    "values in int8 and e3m0 are decoded, unless no host writes such",
     "what has not changed is not asked for, and stays where it is",
     "what was read of another journal or parameter says nothing",
   ],

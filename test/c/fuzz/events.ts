@@ -16,6 +16,8 @@ const CALLS = [
   "get-many",
   "get-changes",
   "initialize-many",
+  "get-grouped",
+  "send-grouped",
 ] as const;
 export type Calls = (typeof CALLS)[number];
 
@@ -40,6 +42,9 @@ export const SCRIPTED_JOIN = 0x80;
 
 export const W_BYTES = Uint8Array.of(0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0);
 export const ENCODED_BYTES = Uint8Array.of(0, 0x3c, 0, 0xc1);
+/** The same in int8 and e3m0: a scale, and codes. */
+export const INT8_BYTES = Uint8Array.of(0, 0, 0x80, 0x3c, 0x40, 0x81);
+export const E3M0_BYTES = Uint8Array.of(0, 0, 0x20, 0x40, 0xf6);
 
 export type Fields = Record<string, unknown>;
 

@@ -99,10 +99,15 @@ static void get(pserver_client *client) { get_as(client, PSERVER_AS_IS); }
 
 static void get_encoded(pserver_client *client) { get_as(client, PSERVER_FLOAT16); }
 
+static void get_grouped(pserver_client *client) {
+  get_as(client, PSERVER_ENCODING_INT8);
+  get_as(client, PSERVER_ENCODING_E3M0);
+}
+
 static const char *const both[2] = {"w", "emb:sparse-0"};
 
 static void get_many(pserver_client *client) {
-  for (pserver_encoding encoding = PSERVER_AS_IS; encoding <= PSERVER_BFLOAT16; encoding++) {
+  for (pserver_encoding encoding = PSERVER_AS_IS; encoding <= PSERVER_ENCODING_E3M0; encoding++) {
     pserver_tensor got[2] = {{0}, {0}};
     pserver_status status = pserver_get(client, both, got, 2, encoding, -1);
     for (size_t i = 0; i < 2; i++) expect_tensor(status, &got[i]);
@@ -163,6 +168,22 @@ static void send_rows(pserver_client *client) {
   pserver_send_grads(client, &grad, 1, &options, -1);
 }
 
+/** Gradients that are encoded with what rounding has left out of those before. */
+static void send_grouped(pserver_client *client) {
+  int64_t rows[2] = {1, -1};
+  pserver_tensor whole = tensor_of(2, 1);
+  pserver_gradient grads[2] = {{"w", whole, NULL, 0}, {"emb:sparse-0", tensor_of(2, 2), rows, 2}};
+  pserver_grad_options options;
+  pserver_grad_options_init(&options);
+  options.has_learning_rate = true;
+  options.learning_rate = 0.1;
+  for (size_t i = 0; i < 4; i++) {
+    options.encoding = i % 2 == 0 ? PSERVER_ENCODING_INT8 : PSERVER_ENCODING_E3M0;
+    pserver_send_grads(client, grads, 1 + i / 2, &options, -1);
+  }
+  pserver_push(client, "w", &whole, 0.5, 2, PSERVER_ENCODING_E3M0, -1);
+}
+
 static void overwrite(pserver_client *client) {
   const char *name = "w";
   pserver_tensor value = tensor_of(2, 1);
@@ -194,7 +215,7 @@ static void keep_step(pserver_client *client) {
 static void (*const calls[])(pserver_client *) = {initialize,  create,         look,      get,
                                                   get_encoded, send_gradients, send_rows, overwrite,
                                                   use_parts,   keep_step,      get_many,  get_changes,
-                                                  initialize_many};
+                                                  initialize_many, get_grouped, send_grouped};
 
 /** The answer to `join` of a job in the mode that the input chooses. */
 static void write_join_reply(struct ps_draft *draft, unsigned choice) {

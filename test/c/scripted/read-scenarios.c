@@ -453,6 +453,63 @@ static void refuses_chunks_that_do_not_fit(void) {
   }
 }
 
+/* Values in groups. */
+
+/** A reply to a pull of two elements. */
+struct grouped_reply {
+  pserver_encoding encoding;
+  uint8_t bytes[8];
+  size_t count;
+  /** What is read; the call fails with BAD_MESSAGE if it is all zeros. */
+  float expected[2];
+};
+
+static struct grouped_reply grouped;
+
+static void answer_in_groups(const struct published *message) {
+  if (serve(message)) return;
+  EXPECT(is_to(message, "pull"));
+  struct ps_draft draft;
+  ps_draft_begin(&draft);
+  ps_draft_whole(&draft, "epoch", job.epoch);
+  ps_draft_text(&draft, "dtype", "float32");
+  ps_draft_text(&draft, "encoding", ps_encoding_name(grouped.encoding));
+  ps_draft_whole(&draft, "generation", 1);
+  ps_draft_whole(&draft, "seq", 1);
+  ps_draft_whole(&draft, "version", 1);
+  EXPECT_OK(ps_draft_end_and_append(&draft, grouped.bytes, grouped.count));
+  bytes_after(1, message->reply, draft.buffer.data, draft.buffer.size);
+  ps_draft_release(&draft);
+}
+
+static void reads_groups(void) {
+  static const struct grouped_reply replies[] = {
+      {PSERVER_ENCODING_INT8, {0, 0, 0, 0x3f, 0x81, 2}, 6, {-63.5f, 1}},
+      {PSERVER_ENCODING_E3M0, {0, 0, 0, 0x3f, 0xf6}, 5, {0.25f, -0.5f}},
+      {PSERVER_ENCODING_INT8, {0, 0, 0x80, 0x7f, 0, 0}, 6, {INFINITY, INFINITY}},
+      /* A code and a scale that no host writes; too few bytes, and too many. */
+      {PSERVER_ENCODING_INT8, {0, 0, 0, 0x3f, 0x80, 2}, 6, {0}},
+      {PSERVER_ENCODING_E3M0, {0, 0, 0, 0x3f, 0x81}, 5, {0}},
+      {PSERVER_ENCODING_E3M0, {0, 0, 0, 0xbf, 0x11}, 5, {0}},
+      {PSERVER_ENCODING_INT8, {0, 0, 0, 0x3f, 0x81}, 5, {0}},
+      {PSERVER_ENCODING_E3M0, {0, 0, 0, 0x3f, 0xf6, 0}, 6, {0}},
+  };
+  for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+    grouped = replies[i];
+    begin(answer_in_groups);
+    pserver_client *client = connected(0);
+    const char *name = "w";
+    pserver_tensor got = {0};
+    pserver_status status = pserver_get(client, &name, &got, 1, grouped.encoding, 3000);
+    bool is_refused = grouped.expected[0] == 0;
+    EXPECT(status == (is_refused ? PSERVER_ERR_BAD_MESSAGE : PSERVER_OK));
+    EXPECT((got.data == NULL) == is_refused);
+    EXPECT(is_refused || memcmp(got.data, grouped.expected, sizeof grouped.expected) == 0);
+    pserver_tensor_release(&got);
+    closed(client);
+  }
+}
+
 /* The known values. */
 
 static double versions[PARAMETERS];
@@ -589,6 +646,7 @@ const struct scenario read_scenarios[] = {
     {"a batched read that permissions forbid fails with DENIED", fails_if_denied},
     {"a chunk that does not fit its request fails the call, and nothing of it is given",
      refuses_chunks_that_do_not_fit},
+    {"values in int8 and e3m0 are decoded, unless no host writes such", reads_groups},
     {"what has not changed is not asked for, and stays where it is", reads_changes_only},
     {"what was read of another journal or parameter says nothing", forgets_what_means_nothing},
     {NULL, NULL}};
