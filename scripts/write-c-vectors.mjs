@@ -56,6 +56,21 @@ export function renderVectors(directory) {
       encodings.decoded.map((row) => [row.hex, row.bfloat16, row.float16].map(literal)),
     ),
     table(
+      "groups",
+      "const char *float32, *int8, *e3m0;",
+      encodings.groups.map((row) => [row.float32, row.int8, row.e3m0].map(literal)),
+    ),
+    table(
+      "groups_read",
+      "pserver_encoding encoding; size_t elements; const char *hex, *float32;",
+      encodings.groupsRead.map(({ encoding, elements, hex, float32 }) => [
+        encodingName(encoding),
+        elements,
+        literal(hex),
+        float32 === undefined ? "NULL" : literal(float32),
+      ]),
+    ),
+    table(
       "streams",
       "const char *stream; bool is_valid; unsigned shard; uint64_t generation;",
       read("subjects").streams.map(({ stream, code, shard = 0, generation = 0 }) => [

@@ -65,6 +65,53 @@ static void check_encodings(void) {
   }
 }
 
+/** Checks an entry of some groups as it is encoded. */
+static void check_encoded_groups(pserver_encoding encoding, const char *wide_hex, const char *narrow_hex) {
+  size_t wide_count;
+  size_t narrow_count;
+  uint8_t *wide = from_hex(wide_hex, &wide_count);
+  uint8_t *narrow = from_hex(narrow_hex, &narrow_count);
+  size_t elements = wide_count / sizeof(float);
+  uint8_t *result = malloc(narrow_count + 1);
+  uint8_t *scale = result;
+  uint8_t *code = result + ps_scale_bytes(elements);
+  EXPECT(narrow_count == ps_encoded_bytes(PSERVER_FLOAT32, encoding, elements));
+  for (size_t start = 0; start < elements; start += PS_GROUP_ELEMENTS, scale += sizeof(float)) {
+    float group[PS_GROUP_ELEMENTS] = {0};
+    size_t count = elements - start < PS_GROUP_ELEMENTS ? elements - start : PS_GROUP_ELEMENTS;
+    memcpy(group, wide + start * sizeof(float), count * sizeof(float));
+    ps_encode_group(encoding, group, count, scale, code);
+    code += ps_code_bytes(encoding, count);
+  }
+  EXPECT(memcmp(result, narrow, narrow_count) == 0);
+  free(result);
+  free(wide);
+  free(narrow);
+}
+
+static void check_groups(void) {
+  for (size_t i = 0; i < COUNT(groups); i++) {
+    check_encoded_groups(PSERVER_ENCODING_INT8, groups[i].float32, groups[i].int8);
+    check_encoded_groups(PSERVER_ENCODING_E3M0, groups[i].float32, groups[i].e3m0);
+  }
+  for (size_t i = 0; i < COUNT(groups_read); i++) {
+    size_t count;
+    size_t elements = groups_read[i].elements;
+    uint8_t *bytes = from_hex(groups_read[i].hex, &count);
+    float *result = malloc(elements * sizeof(float));
+    EXPECT(count == ps_encoded_bytes(PSERVER_FLOAT32, groups_read[i].encoding, elements));
+    bool is_read = ps_decode_elements(groups_read[i].encoding, bytes, elements, result);
+    EXPECT(is_read == (groups_read[i].float32 != NULL));
+    if (is_read) {
+      uint8_t *wide = from_hex(groups_read[i].float32, &count);
+      EXPECT(memcmp(result, wide, elements * sizeof(float)) == 0);
+      free(wide);
+    }
+    free(result);
+    free(bytes);
+  }
+}
+
 static void check_streams(void) {
   for (size_t i = 0; i < COUNT(streams); i++) {
     unsigned shard;
@@ -243,6 +290,7 @@ int main(void) {
   check_names();
   check_codes();
   check_encodings();
+  check_groups();
   check_streams();
   check_acks();
   check_messages();
