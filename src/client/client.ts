@@ -41,6 +41,7 @@ import type { IndexList } from "./part-plan.ts";
 import { BlockReader } from "./pull/block-reader.ts";
 import { Puller, type PullMode } from "./pull/puller.ts";
 import type { GradientRecord, TensorRecord } from "./push/block-updates.ts";
+import { RoundingErrors } from "./push/rounding-errors.ts";
 import { Updates } from "./push/updates.ts";
 import { MORE, Requests, type Wire } from "./wire/wire.ts";
 
@@ -133,6 +134,7 @@ export class ClientParts {
   readonly updates: Updates;
   readonly puller: Puller;
   readonly #seen: SeenVersions = new SeenVersions();
+  readonly #errors: RoundingErrors = new RoundingErrors();
   /**
    * Whether the connection for records is back, but it is not known since whether the broker holds the same job: a
    * record must not get into another one. A host says so; where none is, none has made another job.
@@ -170,7 +172,7 @@ export class ClientParts {
     const { requests, sender, session, parameters } = this;
     const shared = {
       ...{ requests, sender, session, parameters, positions, subjects, trainer },
-      ...{ seen: this.#seen, payloadBytesMax },
+      ...{ seen: this.#seen, errors: this.#errors, payloadBytesMax },
     };
     this.steps = new Steps(shared);
     this.fallbacks = new Fallbacks({
@@ -213,6 +215,7 @@ export class ClientParts {
   #lost(shard: number): void {
     this.steps.fellBack(shard);
     this.#seen.clear();
+    this.#errors.clear();
   }
 }
 

@@ -1,9 +1,15 @@
-import { entryBytes, entryPart, offsetsOf } from "../actors/fold/batch/run-change.ts";
+import { entryBytes, entryGroups, entryPart, offsetsOf } from "../actors/fold/batch/run-change.ts";
 import type { Block } from "../actors/fold/block-actor.ts";
 import { LogSubjects, readable, readRecordMessage } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
-import type { Dtype, Encoding } from "../protocol/dtypes.ts";
+import { type Dtype, type Encoding, isGrouped } from "../protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../protocol/encoding/encoding.ts";
+import {
+  decodeGroups,
+  encodeGroups,
+  type GroupedBytes,
+  splitGroups,
+} from "../protocol/encoding/grouped.ts";
 import {
   BATCH_ENTRIES_MAX,
   blockRows,
@@ -48,11 +54,14 @@ export interface ChangeCounts {
   readonly changed: number;
 }
 
-/** Elements of a gradient as a record has them: a view of its bytes, which may begin anywhere. */
+/** Elements of a gradient as a record has them: views of its bytes, which may begin anywhere. */
 interface RecordElements {
   readonly dtype: Dtype;
   readonly encoding: Encoding | undefined;
+  readonly count: number;
   readonly bytes: Uint8Array;
+  /** The scales of a grouped encoding, if they are not in the bytes before the codes. */
+  readonly scales?: Uint8Array;
 }
 
 /** Returns the L2 norm of elements; 0 for integers. */
@@ -66,16 +75,39 @@ function scaleElements(elements: RecordElements, factor: number): void {
   if (!(data instanceof Float32Array || data instanceof Float64Array)) return;
   for (let i = 0; i < data.length; i++) data[i] = (data[i] ?? 0) * factor;
   const { encoding, bytes } = elements;
-  if (encoding !== undefined && data instanceof Float32Array) encodeElements(encoding, data, bytes);
-  else bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+  if (encoding === undefined || data instanceof Float64Array) {
+    bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+  } else if (isGrouped(encoding)) {
+    encodeGroups(encoding, [data.length], data, groupsOf(elements));
+  } else {
+    encodeElements(encoding, data, bytes);
+  }
 }
 
 /** Copies the elements into an array of their type. */
-function readElements({ dtype, encoding, bytes }: RecordElements) {
+function readElements(elements: RecordElements) {
+  const { dtype, encoding, count, bytes } = elements;
   if (encoding === undefined) return viewElements(dtype, new Uint8Array(bytes));
-  const floats = new Float32Array(bytes.length / 2);
-  decodeElements(encoding, bytes, floats);
+  const floats = new Float32Array(count);
+  if (isGrouped(encoding)) decodeGroups(encoding, [count], groupsOf(elements), floats);
+  else decodeElements(encoding, bytes, floats);
   return floats;
+}
+
+function groupsOf({ count, bytes, scales }: RecordElements): GroupedBytes {
+  return scales === undefined ? splitGroups(count, bytes) : { scales, codes: bytes };
+}
+
+/** Returns the elements of an entry of a run. */
+function entryElements(run: ReceivedRun, place: number): RecordElements {
+  const { dtype, encoding } = run;
+  const count = run.counts[place] as number;
+  if (isGrouped(encoding)) {
+    const { scales, codes } = entryGroups(run, encoding, place);
+    return { dtype, encoding, count, bytes: codes, scales };
+  }
+  const bytes = entryBytes({ ...run, encoding }, place, offsetsOf(run, place));
+  return { dtype, encoding, count, bytes };
 }
 
 /** Subject of a record that may hold gradients. */
@@ -156,7 +188,7 @@ export class RecordEditor {
     const { dtype, encoding, part, norm } = record;
     const count = part === undefined ? block.count : partElements(part, blockRows(block));
     const bytes = data.subarray(data.length - encodedBytes(dtype, encoding, count));
-    const factor = this.#factor([{ dtype, encoding, bytes }], norm);
+    const factor = this.#factor([{ dtype, encoding, count, bytes }], norm);
     const lr = takesRate(block) ? this.#changes.learningRate : undefined;
     if (factor === undefined && lr === undefined) return undefined;
     const clipped = factor === undefined || norm === undefined ? {} : { norm: norm * factor };
@@ -176,9 +208,10 @@ export class RecordEditor {
       return rated;
     });
     if (!isChanged) return undefined;
-    const { draft, values } = draftBatch(header, edited);
+    const { draft, values, scales } = draftBatch(header, edited);
     edited.forEach((run, i) => {
       values[i]?.set(run.values);
+      scales[i]?.set(run.scales);
     });
     return sealMessage(draft);
   }
@@ -196,11 +229,7 @@ export class RecordEditor {
     const norms = run.norms?.slice();
     let isClipped = false;
     for (const places of byParameter.values()) {
-      const elements = places.map((place) => ({
-        dtype: run.dtype,
-        encoding: run.encoding,
-        bytes: entryBytes(run, place, offsetsOf(run, place)),
-      }));
+      const elements = places.map((place) => entryElements(run, place));
       const factor = this.#factor(elements, norms?.[places[0] as number]);
       if (factor === undefined) continue;
       isClipped = true;
@@ -245,10 +274,14 @@ function takesRate({ config }: Block): boolean {
   return config.optimizer.name !== "none";
 }
 
+const NO_BYTES = new Uint8Array(0);
+
 /** Returns a run of some of the entries of another one. */
 function selectEntries(run: ReceivedRun, places: readonly number[]): ReceivedRun {
   const at = places.map((place) => ({ place, offsets: offsetsOf(run, place) }));
-  const values = Buffer.concat(at.map(({ place, offsets }) => entryBytes(run, place, offsets)));
+  const elements = places.map((place) => entryElements(run, place));
+  const values = Buffer.concat(elements.map(({ bytes }) => bytes));
+  const scales = Buffer.concat(elements.map(({ scales: own }) => own ?? NO_BYTES));
   const pick = <Column extends Uint32Array | Float64Array>(column: Column): Column =>
     column.filter((_value: number, place: number) => places.includes(place)) as Column;
   const counts = pick(run.counts);
@@ -257,7 +290,7 @@ function selectEntries(run: ReceivedRun, places: readonly number[]): ReceivedRun
     Uint32Array.from(parts.flatMap((part) => [...(part?.[list] ?? [])]));
   return {
     ...run,
-    ...{ numbers: pick(run.numbers), counts, values },
+    ...{ numbers: pick(run.numbers), counts, scales, values },
     elements: counts.reduce((sum, count) => sum + count, 0),
     parts: run.parts && {
       ...{ rows: pick(run.parts.rows), rowList: lists("rows") },

@@ -79,7 +79,8 @@ export function bytesOf(data: TensorData): Uint8Array {
 
 /** Properties of an encoding of float32 elements. */
 interface EncodingForm {
-  readonly bytes: 2;
+  /** Bits of an element, without the scale of its group. */
+  readonly bits: 4 | 8 | 16;
   /** Least magnitude of a float32 that is encoded as an infinity. */
   readonly infiniteFrom: number;
 }
@@ -87,15 +88,35 @@ interface EncodingForm {
 /**
  * Shorter forms of float32 elements in messages; blocks stay float32. `bfloat16` is the upper
  * half of a float32: its range, but 8 bits of precision. `float16` is IEEE 754's binary16: 11 bits of
- * precision, from 6e-8 to 65504.
+ * precision, from 6e-8 to 65504. `int8` and `e3m0` have a float32 scale for each group of elements: an element is its
+ * scale times a whole number from -127 to 127, or times 0 or one of the powers of two from 2^-6 to 1 with a sign.
  */
 export const ENCODINGS = {
-  bfloat16: { bytes: 2, infiniteFrom: 2 ** 128 - 2 ** 119 },
-  float16: { bytes: 2, infiniteFrom: 65_520 },
+  bfloat16: { bits: 16, infiniteFrom: 2 ** 128 - 2 ** 119 },
+  float16: { bits: 16, infiniteFrom: 65_520 },
+  int8: { bits: 8, infiniteFrom: Number.POSITIVE_INFINITY },
+  e3m0: { bits: 4, infiniteFrom: Number.POSITIVE_INFINITY },
 } as const satisfies Record<string, EncodingForm>;
+
+/** Elements that share a scale in a grouped encoding; the last group of an entry may have fewer. */
+export const GROUP_ELEMENTS = 256;
+
+/** Bytes of a group's scale. */
+export const SCALE_BYTES = 4;
 
 /** Name of an encoding, as in messages; an absent one means elements as their type has them. */
 export type Encoding = keyof typeof ENCODINGS;
+
+/** Name of an encoding whose groups of elements have scales. */
+export type GroupedEncoding = "int8" | "e3m0";
+
+/** Name of an encoding in which each element stands for itself, in two bytes. */
+export type HalfEncoding = Exclude<Encoding, GroupedEncoding>;
+
+/** Returns whether groups of elements have scales in an encoding; false for undefined, which is none. */
+export function isGrouped(encoding: Encoding | undefined): encoding is GroupedEncoding {
+  return encoding === "int8" || encoding === "e3m0";
+}
 
 /**
  * Returns the least magnitude of a float32 that is an infinity in messages; undefined stands for no encoding.
@@ -109,8 +130,18 @@ export function isEncoding(text: unknown): text is Encoding {
   return typeof text === "string" && Object.hasOwn(ENCODINGS, text);
 }
 
+/** Returns the number of groups of an entry of `elements` elements. */
+export function groupCount(elements: number): number {
+  return Math.ceil(elements / GROUP_ELEMENTS);
+}
+
+/** Returns the bytes of the codes of an entry of `elements` elements, without scales. */
+export function codeBytes(encoding: Encoding, elements: number): number {
+  return Math.ceil((elements * ENCODINGS[encoding].bits) / 8);
+}
+
 /**
- * Returns the bytes of `elements` elements of a type in messages.
+ * Returns the bytes of an entry of `elements` elements of a type in messages, with its scales.
  * @throws UNSUPPORTED for an encoding of another type than float32.
  */
 export function encodedBytes(
@@ -119,10 +150,39 @@ export function encodedBytes(
   elements: number,
 ): number {
   if (encoding === undefined) return elements * DTYPES[dtype].bytes;
-  if (dtype === "float32") return elements * ENCODINGS[encoding].bytes;
+  if (dtype === "float32") {
+    const scaleBytes = isGrouped(encoding) ? groupCount(elements) * SCALE_BYTES : 0;
+    return scaleBytes + codeBytes(encoding, elements);
+  }
   throw new PserverError(
     "UNSUPPORTED",
     `encoding: ${encoding} is for float32 elements; received ${dtype}`,
     { expected: "float32", received: dtype },
   );
+}
+
+/**
+ * Returns how many elements an entry of `bytes` bytes has; undefined if there is none of so many bytes. Of an odd
+ * number of elements in `e3m0`, which take as many bytes as one more does, it returns one more.
+ * @throws UNSUPPORTED as {@link encodedBytes} does.
+ */
+export function elementsIn(
+  dtype: Dtype,
+  encoding: Encoding | undefined,
+  bytes: number,
+): number | undefined {
+  let codes = bytes;
+  if (isGrouped(encoding)) {
+    const groups = Math.ceil(bytes / encodedBytes(dtype, encoding, GROUP_ELEMENTS));
+    codes -= groups * SCALE_BYTES;
+    if (codes <= codeBytes(encoding, (groups - 1) * GROUP_ELEMENTS)) return undefined;
+  }
+  const elements = (codes * 8) / bitsOf(dtype, encoding);
+  return elements > 0 && Number.isSafeInteger(elements) ? elements : undefined;
+}
+
+function bitsOf(dtype: Dtype, encoding: Encoding | undefined): number {
+  if (encoding === undefined) return DTYPES[dtype].bytes * 8;
+  encodedBytes(dtype, encoding, 1);
+  return ENCODINGS[encoding].bits;
 }

@@ -1,4 +1,6 @@
 import { sealMessage } from "../../src/protocol/codec.ts";
+import { codeBytes, type GroupedEncoding, groupCount } from "../../src/protocol/dtypes.ts";
+import { encodeGroups } from "../../src/protocol/encoding/grouped.ts";
 import { type BatchRun, draftBatch } from "../../src/protocol/messages/batch-records.ts";
 import type { RecordHeader } from "../../src/protocol/messages/records.ts";
 
@@ -8,9 +10,24 @@ export interface BatchCase {
   readonly bytes: Uint8Array;
 }
 
-/** A run with the values of its entries. */
+/** A run with the values of its entries, and in a grouped encoding their scales. */
 export interface FilledRun extends BatchRun {
   readonly values: Uint8Array;
+  readonly scales?: Uint8Array;
+}
+
+/** The elements of entries in a grouped encoding, as a run has them. */
+export function groupedValues(
+  encoding: GroupedEncoding,
+  counts: Uint32Array,
+  elements: Float32Array,
+): { readonly scales: Uint8Array; readonly values: Uint8Array } {
+  const sum = (of: (count: number) => number): number =>
+    counts.reduce((total, count) => total + of(count), 0);
+  const scales = new Uint8Array(4 * sum(groupCount));
+  const values = new Uint8Array(sum((count) => codeBytes(encoding, count)));
+  encodeGroups(encoding, counts, elements, { scales, codes: values });
+  return { scales, values };
 }
 
 /** A run of whole blocks, to be spread and changed. */
@@ -26,13 +43,20 @@ export const WHOLE: Omit<BatchRun, "numbers" | "counts"> = {
 
 /** Writes a batch with its values. */
 export function writtenBatch(header: RecordHeader, runs: readonly FilledRun[]): Uint8Array {
-  const { draft, values } = draftBatch(header, runs);
-  for (const [i, run] of runs.entries()) values[i]?.set(run.values);
+  const { draft, values, scales } = draftBatch(header, runs);
+  for (const [i, run] of runs.entries()) {
+    values[i]?.set(run.values);
+    if (run.scales !== undefined) scales[i]?.set(run.scales);
+  }
   return sealMessage(draft);
 }
 
+const LONG = Float32Array.from({ length: 303 }, (_, i) => (i % 17) - 8 + i / 512);
+const SHORT = Float32Array.of(1, -0.5, 0.25, -3);
+
 /** Batches with everything that a run can be. */
 export function batchCases(header: RecordHeader): BatchCase[] {
+  const [long, short] = [Uint32Array.of(300, 3), Uint32Array.of(3, 1)];
   const step = { op: "grad", lr: undefined, step: 5 } as const;
   return [
     {
@@ -86,6 +110,24 @@ export function batchCases(header: RecordHeader): BatchCase[] {
         {
           ...{ ...WHOLE, verb: "init", operation: undefined, values: floats(7) },
           ...{ numbers: Uint32Array.of(2 ** 32 - 1), counts: Uint32Array.of(1) },
+        },
+      ]),
+    },
+    {
+      what: "batch in encodings with scales: a block of two groups and a short one in int8, rows of two blocks in e3m0",
+      bytes: writtenBatch(header, [
+        {
+          ...{ ...WHOLE, encoding: "int8", norms: Float64Array.of(2.5, 0.5) },
+          ...{ numbers: Uint32Array.of(7, 4), counts: long, ...groupedValues("int8", long, LONG) },
+        },
+        {
+          ...{ ...WHOLE, encoding: "e3m0", operation: { op: "mix", alpha: 1, beta: -1 } },
+          ...{ numbers: Uint32Array.of(8, 9), counts: short },
+          parts: {
+            ...{ rows: Uint32Array.of(3, 1), rowList: Uint32Array.of(0, 2, 5, 1) },
+            ...{ inner: undefined, innerList: undefined },
+          },
+          ...groupedValues("e3m0", short, SHORT),
         },
       ]),
     },

@@ -246,6 +246,26 @@ export function recordCases(): Cases {
       partData({ rows: Uint32Array.of(3, 70_000) }, Uint8Array.of(0x80, 0x3f, 0x20, 0xc0)),
     ],
     [
+      "push of three elements of a gradient in int8",
+      { verb: "push", ...header, ...float32, encoding: "int8", operation: { op: "grad" } },
+      Uint8Array.from([0, 0, 0, 0x3f, 0x81, 0, 0x7f]),
+    ],
+    [
+      "push of two rows of three elements of a gradient in e3m0",
+      {
+        verb: "push",
+        ...header,
+        ...float32,
+        encoding: "e3m0",
+        operation: { op: "grad" },
+        part: { rows: 2 },
+      },
+      partData(
+        { rows: Uint32Array.of(3, 70_000) },
+        Uint8Array.from([0, 0, 0x80, 0x3f, 0xf1, 0x60, 0x07]),
+      ),
+    ],
+    [
       "push of a gradient of step 5",
       {
         verb: "push",
@@ -339,6 +359,11 @@ export function answerCases(): Cases {
     4,
   );
   encodedReply.data.set([0x00, 0x3c, 0x00, 0xc1]);
+  const grouped = draftPullReply(
+    { epoch: 2, dtype: "float32", encoding: "e3m0", ...at, version: 17 },
+    6,
+  );
+  grouped.data.set([0, 0, 0x80, 0x3f, 0xf1, 0x06]);
   const answers = encodeAnswers({
     shard: SHARD,
     generation: 1,
@@ -375,6 +400,7 @@ export function answerCases(): Cases {
         ),
       },
       { what: "pull reply as float16", ...described(sealMessage(encodedReply)) },
+      { what: "pull reply of three elements in e3m0", ...described(sealMessage(grouped)) },
     ],
     reads: readCases(at),
     steps: [
@@ -418,6 +444,9 @@ function readCases(at: Position): object[] {
   const chunk = draftReadChunk({ from: 0, more: true, ...at, versions: Float64Array.of(4, 0) }, 16);
   chunk.values.set(floats(1, -2.5, 3));
   chunk.values.fill(0, 12);
+  const versions = Float64Array.of(4, 9);
+  const grouped = draftReadChunk({ from: 0, more: false, ...at, versions }, 16);
+  grouped.values.set([0, 0, 0, 0x3f, 0x81, 0, 0x7f, 0, 0, 0, 0x80, 0x3f, 0x7f, 0, 0, 0]);
   const subject = JOB.read(SHARD, TRAINER);
   return [
     {
@@ -443,6 +472,10 @@ function readCases(at: Position): object[] {
     {
       what: "chunk of the reply: three elements, and a block that the reader has",
       ...described(sealMessage(chunk.draft)),
+    },
+    {
+      what: "chunk of the reply in int8: three elements of one block and one of another",
+      ...described(sealMessage(grouped.draft)),
     },
   ];
 }

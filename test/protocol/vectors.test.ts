@@ -6,14 +6,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { decodeMessage, encodeMessage, readCrc } from "../../src/protocol/codec.ts";
-import { bytesOf } from "../../src/protocol/dtypes.ts";
+import { bytesOf, type Encoding, encodedBytes } from "../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../src/protocol/encoding/encoding.ts";
 import { isErrorCode } from "../../src/protocol/errors.ts";
 import { readCases } from "../client/pull/read-vectors.ts";
 import { callCases } from "../client/push/call-vectors.ts";
 import { reactionCases } from "../client/reaction-vectors.ts";
 import { journalAckCases } from "../client/wire/journal-ack-vectors.ts";
-import { elementEncodingCases } from "./encoding/encoding-vectors.ts";
+import { elementEncodingCases, groupCases } from "./encoding/encoding-vectors.ts";
 import { codeOf } from "./refusal.ts";
 import {
   answerCases,
@@ -39,8 +39,8 @@ const FILES = [
   ["encoding", "msgpack values as they are written, and other forms that are read.", encodingCases],
   [
     "encodings",
-    "float32 elements in bfloat16 and float16, rounded to nearest even, and elements of these read.",
-    elementEncodingCases,
+    "float32 elements in the encodings, and elements of these read.",
+    () => ({ ...elementEncodingCases(), ...groupCases() }),
   ],
   ["records", "Journal records of trainers and hosts.", recordCases],
   [
@@ -71,6 +71,14 @@ interface MessageCase {
   readonly fields: Record<string, unknown>;
   readonly data?: string;
   readonly crc: number;
+}
+
+interface GroupsRead {
+  readonly encoding: Encoding;
+  readonly elements: number;
+  readonly hex: string;
+  readonly float32?: string;
+  readonly code?: string;
 }
 
 function sections(name: string): Record<string, readonly unknown[]> {
@@ -123,6 +131,24 @@ test.each(["bfloat16", "float16"] as const)("elements are encoded as %s and read
     const element = new Float32Array(1);
     decodeElements(encoding, bytes(entry["hex"]), element);
     expect(toHex(bytesOf(element)), entry["hex"]).toBe(entry[encoding]);
+  }
+});
+
+test("groups of elements are encoded and read", () => {
+  const bytes = (hex: string | undefined) => Uint8Array.from(Buffer.from(hex ?? "", "hex"));
+  for (const { what, ...entry } of cases<Record<string, string>>("encodings", "groups")) {
+    const floats = new Float32Array(bytes(entry["float32"]).buffer);
+    for (const encoding of ["int8", "e3m0"] as const) {
+      const encoded = new Uint8Array(encodedBytes("float32", encoding, floats.length));
+      encodeElements(encoding, floats, encoded);
+      expect(toHex(encoded), `${what} in ${encoding}`).toBe(entry[encoding]);
+    }
+  }
+  for (const entry of cases<GroupsRead>("encodings", "groupsRead")) {
+    const floats = new Float32Array(entry.elements);
+    const code = codeOf(() => decodeElements(entry.encoding, bytes(entry.hex), floats));
+    expect(code, entry.hex).toBe(entry.code ?? "");
+    if (code === "") expect(toHex(bytesOf(floats)), entry.hex).toBe(entry.float32);
   }
 });
 

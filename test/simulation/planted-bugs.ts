@@ -1,4 +1,4 @@
-import { entryBytes, offsetsOf } from "../../src/actors/fold/batch/run-change.ts";
+import { entryPayload, offsetsOf } from "../../src/actors/fold/batch/run-change.ts";
 import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import type { RecordAnswer } from "../../src/actors/fold/shard.ts";
 import {
@@ -117,7 +117,7 @@ function fittingEntries(record: JournalRecord): JournalRecord {
     };
     const { draft, values } = draftBatch(parseRecordHeader(message.fields), [own]);
     fits.forEach((place, i) => {
-      values[0]?.set(entryBytes(run, place, offsetsOf(run, place)), i * 8 * ELEMENTS);
+      values[0]?.set(entryPayload(run, place, offsetsOf(run, place)).bytes, i * 8 * ELEMENTS);
     });
     return { ...record, payload: sealMessage(draft) };
   } catch (error) {

@@ -1,5 +1,5 @@
 import { isKnownFinite } from "../../protocol/checksum/checksum.ts";
-import { DTYPES, type Dtype, type Encoding } from "../../protocol/dtypes.ts";
+import { DTYPES, type Dtype, type HalfEncoding } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { PartIndex } from "../../protocol/messages/parts.ts";
 import type { InitRecord, PushOperation, RecordHeader } from "../../protocol/messages/records.ts";
@@ -207,7 +207,7 @@ const FINITE = {
   float64: "finiteF64",
   bfloat16: "finiteBf16",
   float16: "finiteF16",
-} as const satisfies Record<FloatDtype | Encoding, keyof Kernels>;
+} as const satisfies Record<FloatDtype | HalfEncoding, keyof Kernels>;
 const CANONICAL = { float32: "canonicalF32", float64: "canonicalF64" } as const;
 
 /** Whether elements of this type are floating point numbers. */

@@ -1,6 +1,6 @@
 import { checkTakesGradients } from "../../protocol/config/index.ts";
 import { encodedBytes } from "../../protocol/dtypes.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
 import {
   type BlockExtent,
   isWholeRows,
@@ -37,7 +37,7 @@ import {
 } from "./block-actor.ts";
 import type { BlockTable } from "./block-table.ts";
 import type { DeclarationTable } from "./declaration-table.ts";
-import type { Payload } from "./elements.ts";
+import { decodedElements, type Payload, payloadOf } from "./elements.ts";
 import type { Rules } from "./rules.ts";
 import { measureIfPossible, type Statistics } from "./statistics.ts";
 import type { StepTable } from "./step-table.ts";
@@ -336,13 +336,26 @@ function checkPush(
   const elements = record.part ? partElements(record.part, block.rows) : block.count;
   checkBytes(block, encodedBytes(dtype, encoding, elements), bytes.length);
   checkNotStatic(block);
-  const payload = { dtype, encoding, bytes };
   const behind = operation.op === "grad" ? checkGradient(block, part, norm, operation) : 1;
   checkReply(context, record.reply);
+  decodedElements.begin();
+  const payload = labelled(block.label, () =>
+    payloadOf({ dtype, encoding }, bytes, elements, decodedElements),
+  );
   const statistics = checkFinite(context, block, payload, norm);
   return operation.op === "grad"
     ? { kind: "gradient", block, payload, part, norm, statistics, operation, behind }
     : { kind: "mix", block, payload, part, norm, statistics, operation };
+}
+
+/** Returns the result of a check, and puts the block before the text of its error. */
+function labelled<Value>(label: string, check: () => Value): Value {
+  try {
+    return check();
+  } catch (cause) {
+    const { code, message, details } = ensureError(cause);
+    throw new PserverError(code, `${label}: ${message}`, details, { cause });
+  }
 }
 
 /** @throws BAD_LENGTH if there are more or fewer bytes than expected. */

@@ -1,4 +1,13 @@
-import { DTYPES, type Dtype, ENCODINGS, type Encoding } from "../../protocol/dtypes.ts";
+import {
+  bytesOf,
+  DTYPES,
+  type Dtype,
+  type Encoding,
+  encodedBytes,
+  type HalfEncoding,
+  isGrouped,
+} from "../../protocol/dtypes.ts";
+import { decodeElements } from "../../protocol/encoding/encoding.ts";
 import type { BlockRows, PartIndex } from "../../protocol/messages/parts.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
@@ -13,13 +22,59 @@ export const ENCODED_CHUNK_BYTES = 16 * 1024;
 export interface Payload {
   /** Element type of the block, and of the elements in the scratch. */
   readonly dtype: Dtype;
-  /** Encoding in the record; absent if the elements have the block's element type there. */
-  readonly encoding?: Encoding | undefined;
+  /** Encoding of the bytes; absent if the elements have the block's element type there. */
+  readonly encoding?: HalfEncoding | undefined;
   readonly bytes: Uint8Array;
+  /** What the record has in place of the bytes, if they were decoded from a grouped encoding. */
+  readonly sent?: { readonly encoding: Encoding; readonly bytes: number } | undefined;
+}
+
+/** Bytes of decoded elements that are kept for the next record. */
+const DECODED_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Memory for the elements of one record that are decoded before they are checked and applied. */
+export class DecodedElements {
+  #kept: ArrayBuffer | undefined;
+  #used = 0;
+
+  /** Begins a record: the elements of the one before are no longer needed. */
+  begin(): void {
+    this.#used = 0;
+  }
+
+  /** Returns room for so many elements, valid until the next record begins. */
+  take(elements: number): Float32Array {
+    const bytes = elements * DTYPES.float32.bytes;
+    if (this.#used + bytes > DECODED_BYTES_MAX) return new Float32Array(elements);
+    this.#kept ??= new ArrayBuffer(DECODED_BYTES_MAX);
+    const room = new Float32Array(this.#kept, this.#used, elements);
+    this.#used += bytes;
+    return room;
+  }
+}
+
+/** The decoded elements of the record that this thread folds. */
+export const decodedElements: DecodedElements = new DecodedElements();
+
+/**
+ * Returns the elements of an update of one block as they are folded: decoded if their encoding is grouped, into room of
+ * `memory` or, without it, into new memory.
+ * @throws BAD_VALUE for groups that no client writes.
+ */
+export function payloadOf(
+  { dtype, encoding }: { readonly dtype: Dtype; readonly encoding?: Encoding | undefined },
+  bytes: Uint8Array,
+  elements: number,
+  memory?: DecodedElements,
+): Payload {
+  if (!isGrouped(encoding)) return { dtype, encoding, bytes };
+  const floats = memory?.take(elements) ?? new Float32Array(elements);
+  decodeElements(encoding, bytes, floats);
+  return { dtype, bytes: bytesOf(floats), sent: { encoding, bytes: bytes.length } };
 }
 
 const WIDEN = { bfloat16: "widenBf16", float16: "widenF16" } as const satisfies Record<
-  Encoding,
+  HalfEncoding,
   keyof Kernels
 >;
 
@@ -71,7 +126,7 @@ export function everyEncodedChunk(
 
 /** Returns the bytes of one element in the payload. */
 function wireBytesOf({ dtype, encoding }: Payload): number {
-  return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bytes;
+  return encodedBytes(dtype, encoding, 1);
 }
 
 /**

@@ -1,13 +1,22 @@
-import { DTYPES, type Dtype, ENCODINGS, type Encoding } from "../../protocol/dtypes.ts";
+import {
+  DTYPES,
+  type Dtype,
+  ENCODINGS,
+  type Encoding,
+  elementsIn,
+  encodedBytes,
+} from "../../protocol/dtypes.ts";
 import type { ErrorCode, PserverError } from "../../protocol/errors.ts";
 import {
   blockRows,
   type PartCounts,
   partCounts,
+  partElements,
   readPartIndex,
 } from "../../protocol/messages/parts.ts";
 import {
   type NoteEntries,
+  type PushRecord,
   parseClock,
   parseNote,
   parseTrainerRecord,
@@ -16,14 +25,14 @@ import {
 import type { HostVerb, TrainerVerb } from "../../protocol/subjects.ts";
 import type { Change } from "../fold/apply-update.ts";
 import {
-  entryBytes,
   entryPart,
+  entryPayload,
   type FaultyEntry,
   offsetsOf,
   type RunChange,
 } from "../fold/batch/run-change.ts";
 import type { Block, BlockName } from "../fold/block-actor.ts";
-import type { Payload } from "../fold/elements.ts";
+import { type Payload, payloadOf } from "../fold/elements.ts";
 import { type FoldedRecord, type JournalRecord, readable } from "../fold/journal-record.ts";
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import { measure, type Statistics } from "../fold/statistics.ts";
@@ -284,20 +293,17 @@ function faultyChange({ run, place }: FaultyEntry, shard: BlockSource): BlockCha
   if (name === undefined) return undefined;
   const version = shard.block(name.parameter, name.index)?.version;
   const offsets = offsetsOf(run, place);
-  const payload = {
-    dtype: run.dtype,
-    encoding: run.encoding,
-    bytes: entryBytes(run, place, offsets),
-  };
-  const { operation } = run;
+  const payload = readable(() => entryPayload(run, place, offsets));
+  const { dtype, encoding, operation } = run;
+  const { [place]: elements = 0 } = run.counts;
   const { [place]: seen = 0 } = run.seen ?? [];
   const part = entryPart(run, place, offsets);
   return describeBlock(
     name.parameter,
     name.index,
     operation === undefined ? { op: run.verb === "init" ? "init" : "set" } : operationOf(operation),
-    payload,
-    measure(shard.memory, payload),
+    { dtype, encoding, elements, bytes: encodedBytes(dtype, encoding, elements) },
+    payload && measure(shard.memory, payload),
     version,
     part && partCounts(part),
     seen === 0 || version === undefined ? undefined : Math.max(0, version - seen),
@@ -329,14 +335,15 @@ function blockChange(change: Change, memory: Shard["memory"]): BlockChange {
     const { name, record, data } = change;
     const payload = { dtype: record.dtype, bytes: data };
     const statistics = change.statistics ?? measure(memory, payload);
-    return describeBlock(name.parameter, name.index, { op: "init" }, payload, statistics, 1);
+    const sent = sentOf(payload);
+    return describeBlock(name.parameter, name.index, { op: "init" }, sent, statistics, 1);
   }
   const { block, statistics: known } = change;
   const { parameter, index, dtype, version } = block;
   if (change.kind === "set") {
     const payload = { dtype, bytes: change.data };
     const statistics = known ?? measure(memory, payload);
-    return describeBlock(parameter, index, { op: "set" }, payload, statistics, version);
+    return describeBlock(parameter, index, { op: "set" }, sentOf(payload), statistics, version);
   }
   const { payload, part, operation } = change;
   // A gradient that waits for its step to close has not raised the version.
@@ -345,7 +352,7 @@ function blockChange(change: Change, memory: Shard["memory"]): BlockChange {
     parameter,
     index,
     operationOf(operation),
-    payload,
+    sentOf(payload),
     known ?? measure(memory, payload),
     version,
     part && partCounts(part),
@@ -353,11 +360,23 @@ function blockChange(change: Change, memory: Shard["memory"]): BlockChange {
   );
 }
 
+/** Elements as a record has them. */
+type SentElements = Pick<BlockChange, "dtype" | "encoding" | "elements" | "bytes">;
+
+function sentOf({ dtype, encoding, bytes, sent }: Payload): SentElements {
+  return {
+    dtype,
+    encoding: sent?.encoding ?? encoding,
+    elements: Math.floor(bytes.length / wireBytes(dtype, encoding)),
+    bytes: sent?.bytes ?? bytes.length,
+  };
+}
+
 function describeBlock(
   parameter: string,
   index: number,
   operation: BlockOperation,
-  { dtype, encoding, bytes }: Payload,
+  { dtype, encoding, elements, bytes }: SentElements,
   statistics: Statistics | undefined,
   version: number | undefined,
   part?: PartCounts,
@@ -370,8 +389,8 @@ function describeBlock(
     dtype,
     encoding,
     part,
-    elements: Math.floor(bytes.length / wireBytes(dtype, encoding)),
-    bytes: bytes.length,
+    elements,
+    bytes,
     statistics,
     version,
     behind,
@@ -382,7 +401,7 @@ function describeBlock(
  * Returns the bytes of an element in a record, even in one that is rejected because its type has no such encoding.
  */
 function wireBytes(dtype: Dtype, encoding: Encoding | undefined): number {
-  return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bytes;
+  return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bits / 8;
 }
 
 function operationOf(
@@ -415,19 +434,40 @@ function unappliedChange(
   if (record.verb !== "push") {
     const payload = { dtype, bytes: data };
     const statistics = measure(shard.memory, payload);
-    return describeBlock(parameter, index, { op: record.verb }, payload, statistics, version);
+    const sent = sentOf(payload);
+    return describeBlock(parameter, index, { op: record.verb }, sent, statistics, version);
   }
   const { encoding, part } = record;
   const operation = operationOf(record.operation);
   const behind = behindOf(record.operation, version);
-  const elements = part === undefined ? data : readable(() => elementsOf(block, part, data));
-  const isMeasurable =
-    elements !== undefined &&
-    (encoding === undefined || dtype === "float32") &&
-    elements.length % wireBytes(dtype, encoding) === 0;
-  const payload = { dtype, encoding, bytes: elements ?? data };
-  const statistics = isMeasurable ? measure(shard.memory, payload) : undefined;
-  return describeBlock(parameter, index, operation, payload, statistics, version, part, behind);
+  const own = part === undefined ? data : readable(() => elementsOf(block, part, data));
+  const bytes = own ?? data;
+  const elements = countIn(record, bytes, block);
+  // Elements that do not fit the type, or groups that no client writes, are why the record is rejected.
+  const payload = readable(() => {
+    if (own === undefined || elements === undefined) return undefined;
+    return payloadOf({ dtype, encoding }, own, elements);
+  });
+  const sent = {
+    ...{ dtype, encoding, bytes: bytes.length },
+    elements: elements ?? Math.floor(bytes.length / wireBytes(dtype, encoding)),
+  };
+  const statistics = payload && measure(shard.memory, payload);
+  return describeBlock(parameter, index, operation, sent, statistics, version, part, behind);
+}
+
+/** Counts the elements in the bytes of a push; undefined if there is no such number. */
+function countIn(
+  { dtype, encoding, part }: PushRecord,
+  bytes: Uint8Array,
+  block: Block | undefined,
+): number | undefined {
+  return readable(() => {
+    const wanted =
+      block && (part === undefined ? block.count : partElements(part, blockRows(block)));
+    const fits = wanted !== undefined && encodedBytes(dtype, encoding, wanted) === bytes.length;
+    return fits ? wanted : elementsIn(dtype, encoding, bytes.length);
+  });
 }
 
 /** Counts the elements of a part of a block; undefined if there is no such block. @throws BAD_LENGTH, BAD_INDEX */

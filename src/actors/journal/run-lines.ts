@@ -1,5 +1,4 @@
-import type { Dtype, Encoding } from "../../protocol/dtypes.ts";
-import { elementBytesOf } from "../../protocol/messages/batch-records.ts";
+import { type Dtype, type Encoding, encodedBytes } from "../../protocol/dtypes.ts";
 import type { PartCounts } from "../../protocol/messages/parts.ts";
 import {
   type EntryOffsets,
@@ -86,7 +85,7 @@ export class RunLines {
   /** Returns the change of the next entry, valid until the next call. */
   next(): BlockChange & { readonly statistics: Statistics } {
     const runChange = this.#current();
-    const { run, blocks, measured } = runChange;
+    const { run, sent, blocks, measured } = runChange;
     const place = this.#place;
     const block = blocks[place] as BlockActor;
     const change = this.#change;
@@ -94,13 +93,13 @@ export class RunLines {
     if (place === 0) {
       change.operation = operationOf(runChange);
       change.dtype = run.dtype;
-      change.encoding = run.encoding;
+      change.encoding = sent.encoding;
     }
     change.parameter = block.parameter;
     change.index = block.index;
     change.part = partOf(runChange, place);
     change.elements = count;
-    change.bytes = count * elementBytesOf(run);
+    change.bytes = encodedBytes(sent.dtype, sent.encoding, count);
     change.version = run.verb === "init" ? 1 : block.version;
     change.behind = behindOf(runChange, place, block);
     if (measured === undefined) {

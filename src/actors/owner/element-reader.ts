@@ -1,10 +1,13 @@
 import {
+  bytesOf,
   DTYPES,
   type Dtype,
-  ENCODINGS,
   type Encoding,
   encodedBytes,
+  type HalfEncoding,
+  isGrouped,
 } from "../../protocol/dtypes.ts";
+import { encodeElements } from "../../protocol/encoding/encoding.ts";
 import {
   type BlockRows,
   blockRows,
@@ -27,7 +30,7 @@ export interface ReadChoice {
 }
 
 const NARROW = { bfloat16: "narrowBf16", float16: "narrowF16" } as const satisfies Record<
-  Encoding,
+  HalfEncoding,
   keyof Kernels
 >;
 
@@ -39,6 +42,7 @@ const WORD_BYTES = 4;
 export class ElementReader {
   /** Bytes of the encoded elements. */
   readonly bytes: number;
+  readonly #elements: number;
   readonly #memory: ShardMemory;
   readonly #block: Block;
   readonly #choice: ReadChoice;
@@ -55,16 +59,38 @@ export class ElementReader {
     this.#rows = blockRows(block);
     const { part, encoding } = choice;
     const elements = part === undefined ? block.count : partElements(partCounts(part), this.#rows);
+    this.#elements = elements;
     this.bytes = encodedBytes(block.dtype, encoding, elements);
   }
 
   /** Writes the current elements, in order, to {@link bytes} bytes. */
   read(target: Uint8Array): void {
     const { part, encoding } = this.#choice;
-    if (part === undefined && encoding === undefined) target.set(this.#block.values());
-    else if (part === undefined && encoding !== undefined) this.#readEncoded(target, encoding);
-    else if (part !== undefined && this.#isShortRows(part)) this.#readRows(target, part.rows);
-    else this.#readGathered(target);
+    if (isGrouped(encoding)) {
+      encodeElements(encoding, this.#readFloats(), target);
+    } else if (part === undefined) {
+      if (encoding === undefined) target.set(this.#block.values());
+      else this.#readEncoded(target, encoding);
+    } else {
+      this.#readPart(target, part, encoding);
+    }
+  }
+
+  /** Returns the elements as they are in the block: a view if they are all of it, valid until the memory grows. */
+  #readFloats(): Float32Array {
+    const { part } = this.#choice;
+    if (part === undefined) {
+      const { buffer, byteOffset } = this.#block.values();
+      return new Float32Array(buffer, byteOffset, this.#elements);
+    }
+    const floats = new Float32Array(this.#elements);
+    this.#readPart(bytesOf(floats), part, undefined);
+    return floats;
+  }
+
+  #readPart(target: Uint8Array, part: PartIndex, encoding: HalfEncoding | undefined): void {
+    if (this.#isShortRows(part)) this.#readRows(target, part.rows, encoding);
+    else this.#readGathered(target, encoding);
   }
 
   #isShortRows({ inner }: PartIndex): boolean {
@@ -73,11 +99,12 @@ export class ElementReader {
   }
 
   /** Encodes all elements, which are contiguous, without gathering them first. */
-  #readEncoded(target: Uint8Array, encoding: Encoding): void {
+  #readEncoded(target: Uint8Array, encoding: HalfEncoding): void {
     const { scratch, kernels } = this.#memory;
-    const { bytes } = ENCODINGS[encoding];
+    const { dtype } = this.#block;
+    const bytes = encodedBytes(dtype, encoding, 1);
     const { byteOffset } = this.#block.values();
-    const elementBytes = DTYPES[this.#block.dtype].bytes;
+    const elementBytes = DTYPES[dtype].bytes;
     for (let at = 0; at < target.length; at += ENCODED_CHUNK_BYTES) {
       const n = Math.min(ENCODED_CHUNK_BYTES, target.length - at) / bytes;
       kernels[NARROW[encoding]](scratch, byteOffset + (at / bytes) * elementBytes, n);
@@ -86,11 +113,11 @@ export class ElementReader {
   }
 
   /** Gathers short rows, a range of the list at a time. */
-  #readRows(target: Uint8Array, rows: Uint32Array): void {
-    const { encoding } = this.#choice;
+  #readRows(target: Uint8Array, rows: Uint32Array, encoding: HalfEncoding | undefined): void {
     const { rowElements } = this.#rows;
-    const elementBytes = DTYPES[this.#block.dtype].bytes;
-    const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
+    const { dtype } = this.#block;
+    const elementBytes = DTYPES[dtype].bytes;
+    const wireBytes = encodedBytes(dtype, encoding, 1);
     const { scratch, kernels } = this.#memory;
     const ranges = new RowRanges(this.#memory, rowElements, elementBytes);
     const { byteOffset } = this.#block.values();
@@ -107,11 +134,10 @@ export class ElementReader {
     }
   }
 
-  #readGathered(target: Uint8Array): void {
-    const { encoding } = this.#choice;
+  #readGathered(target: Uint8Array, encoding: HalfEncoding | undefined): void {
     const { dtype } = this.#block;
     const elementBytes = DTYPES[dtype].bytes;
-    const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
+    const wireBytes = encodedBytes(dtype, encoding, 1);
     const { scratch, scratchBytes, kernels } = this.#memory;
     // The scratch holds a chunk, followed by its encoded form if there is one.
     const chunkElements = Math.floor(scratchBytes / (elementBytes + wireBytes));

@@ -2,6 +2,7 @@ import {
   bytesOf,
   dtypeOf,
   type Encoding,
+  encodedBytes,
   type TensorData,
   viewData,
 } from "../../protocol/dtypes.ts";
@@ -35,7 +36,7 @@ export class ReceivedValues {
   ): void {
     if (encoding !== undefined) {
       if (!(target instanceof Float32Array)) return;
-      const encoded = this.#bytes.subarray(at, at + 2 * count);
+      const encoded = this.#bytes.subarray(at, at + encodedBytes("float32", encoding, count));
       decodeElements(encoding, encoded, target.subarray(start, start + count));
       return;
     }

@@ -6,10 +6,13 @@ import {
   encodedBytes,
   infiniteFrom,
   isEncoding,
+  isGrouped,
   type TensorData,
 } from "../../protocol/dtypes.ts";
 import { normAsEncoded, staysFinite } from "../../protocol/encoding/encoding.ts";
+import { squaresAsGroups } from "../../protocol/encoding/grouped.ts";
 import { PserverError } from "../../protocol/errors.ts";
+import { blockPlaces } from "../../protocol/layout.ts";
 import type { Declaration, ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import {
@@ -27,6 +30,12 @@ import {
 } from "../../protocol/tensor.ts";
 import type { SeenVersions } from "../calls/parameters.ts";
 import { type IndexList, normalizeList, planRows, slicePart } from "../part-plan.ts";
+import {
+  gatherErrors,
+  type RoundingErrors,
+  slicePlace,
+  type UpdatePlace,
+} from "./rounding-errors.ts";
 import type { UpdateCollector } from "./update-collector.ts";
 
 /**
@@ -73,45 +82,78 @@ export function fitData(
 }
 
 /**
- * Checks that elements are finite, also when encoded, unless the parameter allows others.
+ * Checks that elements, with the `errors` that are added to them, are finite, also when encoded, unless the parameter
+ * allows others.
  * @throws NON_FINITE naming the first that is not; what {@link checkEncoding} throws.
  */
 export function checkFiniteElements(
   parameter: Pick<Declaration, "name" | "dtype" | "config">,
   data: TensorData,
   encoding?: Encoding,
+  errors?: Float32Array,
 ): void {
   checkEncoding(parameter, encoding);
-  if (parameter.config.allowNonFinite || allFinite(data, encoding)) return;
-  throw nonFinite(parameter.name, data, encoding);
+  if (parameter.config.allowNonFinite || allFinite(data, encoding, errors)) return;
+  throw nonFinite(parameter.name, data, encoding, errors);
 }
 
 /**
- * Checks a gradient as {@link checkFiniteElements} does and returns its L2 norm, as encoded, if the
- * parameter clips by it: every block update carries the norm of the whole gradient.
+ * Checks a gradient, whose updates are of these places, as {@link checkFiniteElements} does, with the `errors` that are
+ * added to it; returns its L2 norm, as encoded, if the parameter clips by it: every block update carries the norm of
+ * the whole gradient.
  * @throws as {@link checkFiniteElements}.
  */
 export function checkedNorm(
-  parameter: Pick<Declaration, "name" | "dtype" | "config">,
+  info: ParameterInfo,
   data: TensorData,
-  encoding?: Encoding,
+  places: () => readonly UpdatePlace[],
+  { encoding, errors }: Pick<GradientMode, "encoding" | "errors">,
 ): number | undefined {
-  if (parameter.config.clipNorm === undefined) {
-    checkFiniteElements(parameter, data, encoding);
+  checkEncoding(info, encoding);
+  const own = data instanceof Float32Array ? errorsOf(info, data, places, errors) : undefined;
+  if (info.config.clipNorm === undefined) {
+    checkFiniteElements(info, data, encoding, own);
     return undefined;
   }
-  checkEncoding(parameter, encoding);
-  const norm =
-    encoding !== undefined && data instanceof Float32Array
-      ? normAsEncoded(encoding, data)
-      : l2Norm(data);
+  let norm: number;
+  if (encoding === undefined || !(data instanceof Float32Array)) {
+    norm = l2Norm(data);
+  } else if (isGrouped(encoding)) {
+    const counts = places().map(({ elements }) => elements);
+    norm = Math.sqrt(squaresAsGroups(encoding, counts, data, own));
+  } else {
+    norm = normAsEncoded(encoding, data);
+  }
   // A norm is finite exactly if all elements are, so one pass finds both.
-  if (!Number.isFinite(norm)) checkFiniteElements(parameter, data, encoding);
+  if (!Number.isFinite(norm)) checkFiniteElements(info, data, encoding, own);
   return norm;
 }
 
-function allFinite(data: TensorData, encoding: Encoding | undefined): boolean {
-  if (data instanceof Float32Array) return staysFinite(data, encoding);
+/** Returns the errors that will be added to a gradient; undefined if there are none. */
+function errorsOf(
+  info: ParameterInfo,
+  data: Float32Array,
+  places: () => readonly UpdatePlace[],
+  errors: RoundingErrors | undefined,
+): Float32Array | undefined {
+  const all = errors?.find(info);
+  if (all === undefined || all.length === data.length) return all;
+  const own = new Float32Array(data.length);
+  const each = places();
+  gatherErrors(
+    each,
+    each.map(() => all),
+    own,
+  );
+  return own;
+}
+
+function allFinite(
+  data: TensorData,
+  encoding: Encoding | undefined,
+  errors: Float32Array | undefined,
+): boolean {
+  if (data instanceof Float32Array) return staysFinite(data, encoding, errors);
   if (!(data instanceof Float64Array)) return true;
   for (let i = 0; i < data.length; i++) if (!Number.isFinite(data[i])) return false;
   return true;
@@ -121,10 +163,15 @@ function nonFinite(
   parameter: string,
   data: TensorData,
   encoding: Encoding | undefined,
+  errors: Float32Array | undefined,
 ): PserverError {
   const bound = infiniteFrom(encoding);
-  const index = data.findIndex((value: number | bigint) => !(Math.abs(Number(value)) < bound));
-  const received = data[index];
+  const sum = (value: number | bigint, i: number): number =>
+    errors === undefined ? Number(value) : Math.fround(Number(value) + (errors[i] as number));
+  const index = data.findIndex(
+    (value: number | bigint, i: number) => !(Math.abs(sum(value, i)) < bound),
+  );
+  const received = sum(data[index] as number, index);
   const form = Number.isFinite(received) ? `, an infinity as ${encoding},` : "";
   return new PserverError(
     "NON_FINITE",
@@ -227,6 +274,8 @@ export type GradientRecord = Readonly<Record<string, Gradient>> | ReadonlyMap<st
 export interface GradientMode {
   readonly learningRate: number | undefined;
   readonly encoding: Encoding | undefined;
+  /** What rounding has left out before, and is added now; undefined if nothing is. */
+  readonly errors?: RoundingErrors | undefined;
   readonly seen: SeenVersions;
 }
 
@@ -251,8 +300,14 @@ export function addGradient(
   }
   const { layout, shape } = info;
   const data = fitData(info, given, shape, layout.elements);
-  const norm = checkedNorm(info, data, mode.encoding);
+  const norm = checkedNorm(info, data, () => blocksOf(info), mode);
   addTensor(collector, info, data, norm, mode.seen);
+}
+
+function blocksOf(info: ParameterInfo): UpdatePlace[] {
+  return blockPlaces(info.layout).map(({ start, count }) => {
+    return { info, start, count, rows: undefined, elements: count };
+  });
 }
 
 function addRows(
@@ -271,12 +326,18 @@ function addRows(
   const data = fitData(info, given.values, [named.length, ...rowShape], elements);
   if (elements === 0) return;
   const { rows, values } = sumRows(named, data, rowElements);
-  const norm = checkedNorm(info, values, mode.encoding);
-  for (const part of planRows(info, rows)) {
-    // The layout of a sparse parameter leaves room for the row numbers of a whole block.
-    const [slice] = slicePart(part, 0, Number.POSITIVE_INFINITY);
-    if (slice === undefined) continue;
-    const seen = mode.seen.get(info.firstNumber + part.place.index);
+  // The layout of a sparse parameter leaves room for the row numbers of a whole block.
+  const slices = planRows(info, rows).flatMap((part) =>
+    slicePart(part, 0, Number.POSITIVE_INFINITY),
+  );
+  const norm = checkedNorm(
+    info,
+    values,
+    () => slices.map((slice) => slicePlace(info, slice)),
+    mode,
+  );
+  for (const slice of slices) {
+    const seen = mode.seen.get(info.firstNumber + slice.part.place.index);
     collector.addSlice(info, slice, values, norm, seen);
   }
 }

@@ -4,9 +4,11 @@ import {
   DTYPES,
   type Encoding,
   encodedBytes,
+  isGrouped,
   type TensorData,
 } from "../../protocol/dtypes.ts";
 import { encodeElements } from "../../protocol/encoding/encoding.ts";
+import { splitGroups } from "../../protocol/encoding/grouped.ts";
 import type { BlockPlace } from "../../protocol/layout.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import {
@@ -24,11 +26,14 @@ import {
 import type { JobSubjects, TrainerVerb } from "../../protocol/subjects.ts";
 import type { Topic, UpdateSource } from "../io/update-sender.ts";
 import { gatherPart, type PartSlice } from "../part-plan.ts";
+import type { RoundingErrors } from "./rounding-errors.ts";
 
 /** What all updates of a call ask for. */
 export interface UpdateKind {
   readonly verb: TrainerVerb;
   readonly encoding?: Encoding | undefined;
+  /** Takes what rounding leaves out of gradients in a grouped encoding; undefined if that is lost. */
+  readonly errors?: RoundingErrors | undefined;
   /** What a push does with its elements, without `step` and `seen`. */
   readonly operation?: PushOperation | undefined;
   /** Returns the step that gradients belong to, read when a message is made; absent for other updates. */
@@ -83,6 +88,8 @@ export class TensorUpdate implements UpdateSource {
   readonly #sender: Sender;
   readonly #kind: UpdateKind;
   readonly #elements: BlockElements;
+  /** What the first message had, if its elements were encoded with their errors: these count once. */
+  #encoded: Uint8Array | undefined;
 
   constructor(sender: Sender, kind: UpdateKind, elements: BlockElements) {
     const { info, place, slice } = elements;
@@ -115,12 +122,26 @@ export class TensorUpdate implements UpdateSource {
     const index = this.#index;
     const draft = draftRecord(this.#record(header, namesVersion), this.dataBytes, allocate);
     const indexBytes = index === undefined ? 0 : writePartIndex(draft.data, index);
-    writeElements(
-      this.#kind.encoding,
-      elementsFor(this.#elements),
-      draft.data.subarray(indexBytes),
-    );
+    this.#write(draft.data.subarray(indexBytes));
     return sealMessage(draft);
+  }
+
+  #write(target: Uint8Array): void {
+    const { encoding, errors } = this.#kind;
+    if (this.#encoded !== undefined) {
+      target.set(this.#encoded);
+      return;
+    }
+    const elements = elementsFor(this.#elements);
+    if (errors === undefined || !isGrouped(encoding) || !(elements instanceof Float32Array)) {
+      writeElements(encoding, elements, target);
+      return;
+    }
+    const { info, place, slice } = this.#elements;
+    const { start, count } = place;
+    const own = { info, start, count, rows: slice?.index?.rows, elements: elements.length };
+    errors.encode(encoding, [own], elements, splitGroups(elements.length, target));
+    this.#encoded = target.slice();
   }
 
   get #index(): PartIndex | undefined {
@@ -143,7 +164,7 @@ export class TensorUpdate implements UpdateSource {
   }
 }
 
-/** Writes elements to their place in a message, encoded if they are to be. */
+/** Writes the elements of one update to their place in a message, encoded if they are to be. */
 export function writeElements(
   encoding: Encoding | undefined,
   elements: TensorData,

@@ -3,9 +3,11 @@ import {
   DTYPES,
   type Dtype,
   encodedBytes,
+  isGrouped,
   type TensorData,
   viewData,
 } from "../../protocol/dtypes.ts";
+import { encodeGroups, type GroupedBytes } from "../../protocol/encoding/grouped.ts";
 import { blockPlace } from "../../protocol/layout.ts";
 import {
   BATCH_BYTES,
@@ -19,6 +21,7 @@ import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.t
 import type { RecordHeader } from "../../protocol/messages/records.ts";
 import type { Topic, UpdateSource } from "../io/update-sender.ts";
 import { gatherPart, type PartSlice } from "../part-plan.ts";
+import { slicePlace, type UpdatePlace } from "./rounding-errors.ts";
 import {
   type BlockElements,
   hasFloats,
@@ -96,6 +99,17 @@ class RunColumns {
     }
   }
 
+  /** Returns where the elements of all entries lie in their parameters. */
+  places(): UpdatePlace[] {
+    return this.infos.map((info, i) => {
+      const elements = this.counts[i] as number;
+      const slice = this.slices[i];
+      if (slice !== undefined) return slicePlace(info, slice);
+      const start = this.starts[i] as number;
+      return { info, start, count: elements, rows: undefined, elements };
+    });
+  }
+
   #elementsOf(i: number): TensorData {
     const data = this.data[i] as TensorData;
     const slice = this.slices[i];
@@ -129,6 +143,8 @@ class BatchUpdate implements UpdateSource {
   readonly dataBytes: number;
   readonly #kind: UpdateKind;
   readonly #runs: readonly RunColumns[];
+  /** What the runs had in the first message, if they were encoded with their errors: these count once. */
+  readonly #encoded: (GroupedBytes | undefined)[] = [];
 
   /** `subject` is that of the sender's batches in the shard. */
   constructor(subject: string, kind: UpdateKind, batch: OpenBatch) {
@@ -167,13 +183,33 @@ class BatchUpdate implements UpdateSource {
         seen: namesVersion && hasSeen ? Float64Array.from(seen) : undefined,
       };
     });
-    const { draft, values } = draftBatch(header, runs, allocate);
-    this.#runs.forEach((run, i) => {
-      const elements = stagingFor(run.dtype, run.elements);
-      run.gather(elements);
-      writeElements(encoding, elements, values[i] as Uint8Array);
-    });
+    const { draft, values, scales } = draftBatch(header, runs, allocate);
+    for (let i = 0; i < runs.length; i++) {
+      this.#write(i, { scales: scales[i] as Uint8Array, codes: values[i] as Uint8Array });
+    }
     return sealMessage(draft);
+  }
+
+  /** Writes the values of a run, and the scales that a grouped encoding has. */
+  #write(place: number, to: GroupedBytes): void {
+    const { encoding, errors } = this.#kind;
+    const run = this.#runs[place] as RunColumns;
+    const before = this.#encoded[place];
+    if (before !== undefined) {
+      to.scales.set(before.scales);
+      to.codes.set(before.codes);
+      return;
+    }
+    const elements = stagingFor(run.dtype, run.elements);
+    run.gather(elements);
+    if (!isGrouped(encoding) || !(elements instanceof Float32Array)) {
+      writeElements(encoding, elements, to.codes);
+    } else if (errors === undefined) {
+      encodeGroups(encoding, run.counts, elements, to);
+    } else {
+      errors.encode(encoding, run.places(), elements, to);
+      this.#encoded[place] = { scales: to.scales.slice(), codes: to.codes.slice() };
+    }
   }
 }
 

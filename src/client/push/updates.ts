@@ -1,5 +1,5 @@
 import { checkFinite, checkLearningRate } from "../../protocol/config/index.ts";
-import { type Encoding, encodedBytes } from "../../protocol/dtypes.ts";
+import { type Encoding, encodedBytes, isGrouped } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
 import { HEADER_BYTES_MAX } from "../../protocol/limits.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
@@ -30,6 +30,7 @@ import {
   type GradientRecord,
   type TensorRecord,
 } from "./block-updates.ts";
+import type { RoundingErrors } from "./rounding-errors.ts";
 import type { UpdateKind } from "./tensor-update.ts";
 import { UpdateCollector } from "./update-collector.ts";
 
@@ -63,6 +64,7 @@ export interface UpdatesDeps {
   readonly subjects: JobSubjects;
   readonly trainer: string;
   readonly seen: SeenVersions;
+  readonly errors: RoundingErrors;
   readonly steps: Steps;
   readonly session: Session;
   /** The largest message the broker takes. */
@@ -93,15 +95,20 @@ export class Updates {
   async sendGrads(
     grads: GradientRecord,
     deadline: Deadline,
-    options: UpdateMode & { learningRate?: number; endStep?: boolean },
+    options: UpdateMode & {
+      readonly learningRate?: number;
+      readonly errorFeedback?: boolean;
+      readonly endStep?: boolean;
+    },
   ): Promise<GradResult> {
-    const { learningRate, encoding, endStep = true } = options;
+    const { learningRate, encoding, errorFeedback = true, endStep = true } = options;
     if (learningRate !== undefined) checkLearningRate(learningRate);
     const { seen, steps, sender } = this.#options;
     let step: number | undefined;
     const operation = { op: "grad", lr: learningRate } as const;
-    const kind: UpdateKind = { verb: "push", encoding, operation, step: () => step };
-    const mode = { learningRate, encoding, seen };
+    const errors = errorFeedback && isGrouped(encoding) ? this.#options.errors : undefined;
+    const kind: UpdateKind = { verb: "push", encoding, errors, operation, step: () => step };
+    const mode = { learningRate, encoding, errors, seen };
     return this.#update(
       { entries: entriesOf(grads, deadline.what), deadline, kind },
       (collector, info, given) => addGradient(collector, info, given, mode),

@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import type { Encoding } from "../dtypes.ts";
+import type { HalfEncoding } from "../dtypes.ts";
 import { CHECKSUM_WASM_BASE64 } from "./wasm.ts";
 
 /** Exports of assembly/index.ts. */
@@ -202,7 +202,7 @@ const FORMS = {
   float64: { bytes: 8, infinity: 0x7ff0 },
   bfloat16: { bytes: 2, infinity: 0x7f80 },
   float16: { bytes: 2, infinity: 0x7c00 },
-} as const satisfies Record<"float32" | "float64" | Encoding, object>;
+} as const satisfies Record<"float32" | "float64" | HalfEncoding, object>;
 
 const LANE_BYTES = 2;
 

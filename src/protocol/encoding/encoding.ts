@@ -1,131 +1,41 @@
-import { ENCODINGS, type Encoding, infiniteFrom } from "../dtypes.ts";
+import { type Encoding, encodedBytes, infiniteFrom, isGrouped } from "../dtypes.ts";
 import { PserverError } from "../errors.ts";
-import { ENCODING_WASM_BASE64 } from "./wasm.ts";
+import { CHUNK_ELEMENTS, encodingChunk } from "./chunk.ts";
+import { decodeGroups, encodeGroups, splitGroups, squaresAsGroups } from "./grouped.ts";
 
-/** Converts `n` elements at `from` into as many at `to`; see assembly/index.ts. */
-type ConvertKernel = (to: number, from: number, n: number) => void;
-
-/**
- * Converts as a {@link ConvertKernel} does. Returns the sum of the squares of the encoded elements; it is not
- * finite if an element is not.
- */
-type SummingKernel = (to: number, from: number, n: number) => number;
-
-/** Exports of assembly/index.ts. */
-interface EncodingKernels {
-  readonly widenBf16: ConvertKernel;
-  readonly widenF16: ConvertKernel;
-  readonly narrowBf16: ConvertKernel;
-  readonly narrowF16: ConvertKernel;
-  readonly narrowSquaresBf16: SummingKernel;
-  readonly narrowSquaresF16: SummingKernel;
-  readonly squaresF32: (from: number, n: number) => number;
-  readonly largestF32: (from: number, n: number) => number;
-}
-
-/** The functions of each encoding. */
-const KERNELS = {
-  bfloat16: { narrow: "narrowBf16", narrowSquares: "narrowSquaresBf16", widen: "widenBf16" },
-  float16: { narrow: "narrowF16", narrowSquares: "narrowSquaresF16", widen: "widenF16" },
-} as const satisfies Record<Encoding, Record<string, keyof EncodingKernels>>;
-
-/** Elements converted at a time; few enough to stay in a near cache. */
-export const CHUNK_ELEMENTS = 16_384;
-
-const PAGE_BYTES = 65_536;
-// The module's constants have the first page.
-const FLOATS = PAGE_BYTES;
-const HALVES = FLOATS + CHUNK_ELEMENTS * 4;
-
-/** Memory of the kernels for a chunk of elements, and the operations on it. */
-export class EncodingChunk {
-  /** The float32 elements of the chunk, at most {@link CHUNK_ELEMENTS}. */
-  readonly floats: Float32Array;
-  /** The encoded elements of the chunk. */
-  readonly halves: Uint8Array;
-  readonly #kernels: EncodingKernels;
-
-  constructor() {
-    const pages = Math.ceil((HALVES + CHUNK_ELEMENTS * 2) / PAGE_BYTES);
-    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
-    const module = new WebAssembly.Module(Buffer.from(ENCODING_WASM_BASE64, "base64"));
-    const { exports } = new WebAssembly.Instance(module, { env: { memory } });
-    this.#kernels = exports as unknown as EncodingKernels;
-    this.floats = new Float32Array(memory.buffer, FLOATS, CHUNK_ELEMENTS);
-    this.halves = new Uint8Array(memory.buffer, HALVES, CHUNK_ELEMENTS * 2);
-  }
-
-  /** Encodes the first `n` floats into the first `n` encoded elements. */
-  narrow(encoding: Encoding, n: number): void {
-    this.#kernels[KERNELS[encoding].narrow](HALVES, FLOATS, n);
-  }
-
-  /**
-   * Encodes as {@link narrow} does, and returns the sum of the squares of what was encoded. Afterwards the
-   * first `n` floats are either unchanged or rounded as they were encoded.
-   */
-  narrowSquares(encoding: Encoding, n: number): number {
-    const sum = this.#kernels[KERNELS[encoding].narrowSquares](HALVES, FLOATS, n);
-    if (Number.isFinite(sum)) return sum;
-    // The kernel reports only that an element is not finite, not whether it is NaN.
-    this.widen(encoding, n);
-    return this.sumOfSquares(n);
-  }
-
-  /** Decodes the first `n` encoded elements into the first `n` floats. */
-  widen(encoding: Encoding, n: number): void {
-    this.#kernels[KERNELS[encoding].widen](FLOATS, HALVES, n);
-  }
-
-  /**
-   * Computes the sum of the squares of the first `n` floats, in float64; NaN or infinite exactly if one of
-   * them is.
-   */
-  sumOfSquares(n: number): number {
-    return this.#kernels.squaresF32(FLOATS, n);
-  }
-
-  /**
-   * Returns the largest of the first `n` floats' bits without their signs; those of a NaN are larger than any
-   * number's.
-   */
-  largest(n: number): number {
-    return this.#kernels.largestF32(FLOATS, n);
-  }
-}
-
-let ofThread: EncodingChunk | undefined;
-
-/** Returns the chunk of this thread, made at its first use. Its contents are undefined between calls. */
-export function encodingChunk(): EncodingChunk {
-  ofThread ??= new EncodingChunk();
-  return ofThread;
-}
+/** Bytes of an element in bfloat16 and float16. */
+const HALF_BYTES = 2;
 
 /** Up to this many elements a loop is faster than copying them for the kernel. */
 const LOOP_ELEMENTS_MAX = 64;
 
 /**
- * Encodes elements, each rounded to nearest, ties to even. Elements out of range become infinities; NaN
- * becomes the canonical quiet NaN, 0x7fc0 or 0x7e00. The two ranges must not overlap.
- * @param to little-endian, two bytes an element, at any alignment.
+ * Encodes the elements of one entry, each rounded to nearest, ties to even. In bfloat16 and float16 elements out of
+ * range become infinities, and NaN becomes the canonical quiet NaN, 0x7fc0 or 0x7e00; for the others see
+ * {@link encodeGroups}. The two ranges must not overlap.
+ * @param to at any alignment.
  * @throws BAD_LENGTH if `to` is not as long as the encoded elements are.
  */
 export function encodeElements(encoding: Encoding, from: Float32Array, to: Uint8Array): void {
   checkBytes(encoding, to, from.length);
-  const { bytes } = ENCODINGS[encoding];
+  if (isGrouped(encoding)) {
+    encodeGroups(encoding, [from.length], from, splitGroups(from.length, to));
+    return;
+  }
   const chunk = encodingChunk();
   eachChunk(from.length, (start, n) => {
     chunk.floats.set(from.subarray(start, start + n));
     chunk.narrow(encoding, n);
-    to.set(chunk.halves.subarray(0, n * bytes), start * bytes);
+    to.set(chunk.codes.subarray(0, n * HALF_BYTES), start * HALF_BYTES);
   });
 }
 
 /**
- * Computes the L2 norm, in float64, of elements as encoded; NaN or infinite exactly if an encoded element is.
+ * Computes the L2 norm, in float64, of the elements of one entry as encoded; NaN or infinite exactly if an encoded
+ * element is.
  */
 export function normAsEncoded(encoding: Encoding, elements: Float32Array): number {
+  if (isGrouped(encoding)) return Math.sqrt(squaresAsGroups(encoding, [elements.length], elements));
   const chunk = encodingChunk();
   let sum = 0;
   eachChunk(elements.length, (start, n) => {
@@ -136,16 +46,20 @@ export function normAsEncoded(encoding: Encoding, elements: Float32Array): numbe
 }
 
 /**
- * Decodes elements to float32, exactly; a NaN keeps its sign and fraction. The two ranges must not overlap.
- * @param from little-endian, two bytes an element, at any alignment.
- * @throws BAD_LENGTH if `from` is not as long as the encoded elements are.
+ * Decodes the elements of one entry to float32, exactly; in bfloat16 and float16 a NaN keeps its sign and fraction. The
+ * two ranges must not overlap.
+ * @param from at any alignment.
+ * @throws BAD_LENGTH if `from` is not as long as the encoded elements are; BAD_VALUE as {@link decodeGroups} does.
  */
 export function decodeElements(encoding: Encoding, from: Uint8Array, to: Float32Array): void {
   checkBytes(encoding, from, to.length);
-  const { bytes } = ENCODINGS[encoding];
+  if (isGrouped(encoding)) {
+    decodeGroups(encoding, [to.length], splitGroups(to.length, from), to);
+    return;
+  }
   const chunk = encodingChunk();
   eachChunk(to.length, (start, n) => {
-    chunk.halves.set(from.subarray(start * bytes, (start + n) * bytes));
+    chunk.codes.set(from.subarray(start * HALF_BYTES, (start + n) * HALF_BYTES));
     chunk.widen(encoding, n);
     to.set(chunk.floats.subarray(0, n), start);
   });
@@ -162,15 +76,28 @@ export function float32Norm(elements: Float32Array): number {
   return Math.sqrt(sum);
 }
 
-/** Returns whether all elements are finite, as encoded if there is an `encoding`. */
-export function staysFinite(elements: Float32Array, encoding?: Encoding): boolean {
+/**
+ * Returns whether all elements are finite, as encoded if there is an `encoding`; of their sums with `errors` if there
+ * are some, as many as elements.
+ */
+export function staysFinite(
+  elements: Float32Array,
+  encoding?: Encoding,
+  errors?: Float32Array,
+): boolean {
   const bound = infiniteFrom(encoding);
-  if (elements.length <= LOOP_ELEMENTS_MAX) return elements.every((x) => Math.abs(x) < bound);
+  if (errors === undefined && elements.length <= LOOP_ELEMENTS_MAX) {
+    return elements.every((x) => Math.abs(x) < bound);
+  }
   const [boundBits = 0] = new Int32Array(Float32Array.of(bound).buffer);
   const chunk = encodingChunk();
   let largest = 0;
   eachChunk(elements.length, (start, n) => {
     chunk.floats.set(elements.subarray(start, start + n));
+    if (errors !== undefined) {
+      chunk.errors.set(errors.subarray(start, start + n));
+      chunk.correct(n);
+    }
     largest = Math.max(largest, chunk.largest(n));
   });
   return largest < boundBits;
@@ -183,7 +110,7 @@ function eachChunk(elements: number, visit: (start: number, n: number) => void):
 }
 
 function checkBytes(encoding: Encoding, encoded: Uint8Array, elements: number): void {
-  const expected = elements * ENCODINGS[encoding].bytes;
+  const expected = encodedBytes("float32", encoding, elements);
   if (encoded.length === expected) return;
   throw new PserverError(
     "BAD_LENGTH",

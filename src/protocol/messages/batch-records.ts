@@ -5,7 +5,15 @@ import {
   type Fields,
   type Message,
 } from "../codec.ts";
-import { DTYPES, type Dtype, type Encoding, encodedBytes } from "../dtypes.ts";
+import {
+  codeBytes,
+  type Dtype,
+  type Encoding,
+  encodedBytes,
+  groupCount,
+  isGrouped,
+  SCALE_BYTES,
+} from "../dtypes.ts";
 import { ensureError, PserverError } from "../errors.ts";
 import {
   asMap,
@@ -71,7 +79,9 @@ export interface ReceivedRun extends BatchRun {
   readonly first: number;
   /** Elements of all entries. */
   readonly elements: number;
-  /** The values of all entries: a view of the message. */
+  /** In a grouped encoding the scales of all entries, else empty: a view of the message, as are the values. */
+  readonly scales: Uint8Array;
+  /** The values of all entries; in a grouped encoding their codes. */
   readonly values: Uint8Array;
 }
 
@@ -89,6 +99,8 @@ export interface DraftBatch {
   readonly draft: DraftMessage;
   /** The places of the values, one for each run, to be written by the caller. */
   readonly values: readonly Uint8Array[];
+  /** The places of the scales in a grouped encoding, likewise; empty in others. */
+  readonly scales: readonly Uint8Array[];
 }
 
 /** Bytes that an entry takes at least: two numbers in columns. */
@@ -106,15 +118,18 @@ export function draftBatch(
   const fields = runs.map((run, i) => runFields(run, lengths[i] as RunLengths));
   const draft = draftMessage({ session, n, done, reply, step, runs: fields }, bytes, allocate);
   const writer = new ColumnWriter(draft.data);
+  const scales: Uint8Array[] = [];
   const values = runs.map((run, i) => {
+    const own = lengths[i] as RunLengths;
     writer.put(run.numbers);
     writer.put(run.counts);
     writePartColumns(writer, run.parts);
     writer.put(run.norms);
     writer.put(run.seen);
-    return writer.place(encodedBytes(run.dtype, run.encoding, (lengths[i] as RunLengths).elements));
+    scales.push(writer.place(scaleBytes(own)));
+    return writer.place(valueBytes(run, own));
   });
-  return { draft, values };
+  return { draft, values, scales };
 }
 
 /** The lengths of a run's columns. */
@@ -124,32 +139,66 @@ interface RunLengths {
   readonly part: PartTotals | undefined;
   readonly norms: boolean;
   readonly seen: boolean;
+  /** Of a grouped encoding; undefined for others. */
+  readonly groups: GroupTotals | undefined;
 }
 
-function lengthsOf({ numbers, counts, parts, norms, seen }: BatchRun): RunLengths {
+/** How many scales the entries of a run have, and how many bytes their codes. */
+interface GroupTotals {
+  readonly scales: number;
+  readonly codes: number;
+}
+
+function lengthsOf({ numbers, counts, parts, norms, seen, encoding }: BatchRun): RunLengths {
+  const entries = numbers.length;
   let elements = 0;
   for (let i = 0; i < counts.length; i++) elements += counts[i] as number;
-  const [entries, part] = [numbers.length, partTotals(parts)];
-  return { entries, elements, part, norms: norms !== undefined, seen: seen !== undefined };
+  return {
+    ...{ entries, elements, part: partTotals(parts) },
+    ...{ norms: norms !== undefined, seen: seen !== undefined },
+    groups: groupTotals(encoding, counts),
+  };
+}
+
+function groupTotals(encoding: Encoding | undefined, counts: Uint32Array): GroupTotals | undefined {
+  if (!isGrouped(encoding)) return undefined;
+  let [scales, codes] = [0, 0];
+  for (let i = 0; i < counts.length; i++) {
+    const count = counts[i] as number;
+    scales += groupCount(count);
+    codes += codeBytes(encoding, count);
+  }
+  return { scales, codes };
+}
+
+function scaleBytes({ groups }: RunLengths): number {
+  return (groups?.scales ?? 0) * SCALE_BYTES;
+}
+
+function valueBytes(
+  { dtype, encoding }: Pick<RunHeader, "dtype" | "encoding">,
+  { elements, groups }: RunLengths,
+): number {
+  return groups?.codes ?? encodedBytes(dtype, encoding, elements);
 }
 
 /** Returns the bytes of a run's columns and values. @throws UNSUPPORTED */
-function runBytes(
-  { dtype, encoding }: Pick<RunHeader, "dtype" | "encoding">,
-  { entries, elements, part, norms, seen }: RunLengths,
-): number {
+function runBytes(header: Pick<RunHeader, "dtype" | "encoding">, lengths: RunLengths): number {
+  const { entries, part, norms, seen } = lengths;
   const columns = 2 * uint32ColumnBytes(entries) + partColumnsBytes(entries, part);
   const perEntry = (norms ? 1 : 0) + (seen ? 1 : 0);
-  const values = paddedBytes(encodedBytes(dtype, encoding, elements));
+  const values = paddedBytes(scaleBytes(lengths)) + paddedBytes(valueBytes(header, lengths));
   return columns + perEntry * float64ColumnBytes(entries) + values;
 }
 
 function runFields(run: BatchRun, lengths: RunLengths): Fields {
   const { verb, dtype, encoding, operation } = run;
-  const { entries, elements, part, norms, seen } = lengths;
+  const { entries, elements, part, norms, seen, groups } = lengths;
   const fields: Record<string, unknown> = { verb, dtype, entries, elements };
   // Absent fields are left out here: inside a list the encoder would not leave out an undefined one.
   if (encoding !== undefined) fields["encoding"] = encoding;
+  if (groups !== undefined) fields["scales"] = groups.scales;
+  if (groups !== undefined && encoding === "e3m0") fields["codes"] = groups.codes;
   if (operation !== undefined) fields["op"] = operation.op;
   if (operation?.op === "mix") {
     fields["alpha"] = operation.alpha;
@@ -229,31 +278,48 @@ function parseRun(value: unknown, step: number | undefined): ParsedRun {
   const operation = isPush ? parseOperation(fields, step, undefined) : undefined;
   const part = isPush ? parsePartEntry(fields) : undefined;
   const isGradient = operation?.op === "grad";
+  const elements = integerField(fields, "elements", 1);
+  encodedBytes(dtype, encoding, elements);
   const lengths: RunLengths = {
-    entries: integerField(fields, "entries", 1),
-    elements: integerField(fields, "elements", 1),
+    ...{ entries: integerField(fields, "entries", 1), elements },
     part: part && { rows: part.rows, inner: part.inner },
     norms: isPush && flagField(fields, "norms"),
     seen: isGradient && flagField(fields, "seen"),
+    groups: parseGroups(fields, encoding, elements),
   };
   const header = { verb, dtype, encoding, operation };
   return { header, lengths, bytes: runBytes(header, lengths) };
 }
 
+/** Reads how long the columns of a grouped encoding are; undefined for other encodings. @throws BAD_MESSAGE */
+function parseGroups(
+  fields: Fields,
+  encoding: Encoding | undefined,
+  elements: number,
+): GroupTotals | undefined {
+  if (!isGrouped(encoding)) return undefined;
+  const scales = integerField(fields, "scales", 1);
+  // Two codes of e3m0 are a byte, and each entry begins at one.
+  return { scales, codes: encoding === "e3m0" ? integerField(fields, "codes", 1) : elements };
+}
+
 function readRun(
   reader: ColumnReader,
-  { verb, dtype, encoding, operation }: RunHeader,
+  header: RunHeader,
   lengths: RunLengths,
   first: number,
 ): ReceivedRun {
+  const { encoding } = header;
   const { entries, elements, part } = lengths;
   const numbers = reader.uint32(entries);
   const counts = reader.uint32(entries);
   const parts = readPartColumns(reader, entries, part);
   const norms = lengths.norms ? reader.float64(entries) : undefined;
   const seen = lengths.seen ? reader.float64(entries) : undefined;
-  const values = reader.bytes(encodedBytes(dtype, encoding, elements));
+  const scales = reader.bytes(scaleBytes(lengths));
+  const values = reader.bytes(valueBytes(header, lengths));
   checkTotal(counts, elements, "elements", { first });
+  checkGroups(lengths.groups, groupTotals(encoding, counts));
   if (parts !== undefined && part !== undefined) {
     checkTotal(parts.rows, part.rows, "rows", { first });
     if (parts.inner !== undefined) {
@@ -262,7 +328,20 @@ function readRun(
   }
   if (seen !== undefined) checkVersions(seen, "seen", first);
   const columns = { numbers, counts, parts, norms, seen };
-  return { verb, dtype, encoding, operation, ...columns, first, elements, values };
+  return { ...header, ...columns, first, elements, scales, values };
+}
+
+/** @throws BAD_LENGTH unless a run has as many scales and codes as its entries need. */
+function checkGroups(received: GroupTotals | undefined, expected: GroupTotals | undefined): void {
+  if (received === undefined || expected === undefined) return;
+  for (const what of ["scales", "codes"] as const) {
+    if (received[what] === expected[what]) continue;
+    throw new PserverError(
+      "BAD_LENGTH",
+      `${what}: expected ${expected[what]} for the elements of the entries; received ${received[what]}`,
+      { expected: expected[what], received: received[what] },
+    );
+  }
 }
 
 /** @throws BAD_VALUE, naming the entry, unless all numbers are versions, or 0. */
@@ -276,11 +355,6 @@ export function checkVersions(column: Float64Array, what: string, first: number)
       { entry: first + i, received: String(version) },
     );
   }
-}
-
-/** Returns the bytes of one element of a run's values. */
-export function elementBytesOf({ dtype, encoding }: Pick<RunHeader, "dtype" | "encoding">): number {
-  return encoding === undefined ? DTYPES[dtype].bytes : encodedBytes(dtype, encoding, 1);
 }
 
 /** Runs a check of a run, and puts the run before the text of its error unless that names an entry. */

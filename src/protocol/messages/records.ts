@@ -7,7 +7,14 @@ import {
   type Message,
 } from "../codec.ts";
 import { type ParameterConfig, toConfig } from "../config/index.ts";
-import { DTYPES, type Dtype, type Encoding, encodedBytes } from "../dtypes.ts";
+import {
+  DTYPES,
+  type Dtype,
+  type Encoding,
+  elementsIn,
+  encodedBytes,
+  isGrouped,
+} from "../dtypes.ts";
 import { PserverError } from "../errors.ts";
 import {
   dtypeField,
@@ -185,10 +192,23 @@ function parsePush(
   const { session, n, done, reply, epoch, dtype } = header;
   const encoding = encodingField(fields);
   const part = parsePartEntry(fields);
-  if (part === undefined) checkWholeElements(data, encodedBytes(dtype, encoding, 1));
+  if (part === undefined) checkWholeEntry(data, dtype, encoding);
   const norm = fields["norm"] === undefined ? undefined : numberField(fields, "norm");
   const operation = parseOperation(fields, fields["step"], fields["seen"]);
   return { verb: "push", session, n, done, reply, epoch, dtype, encoding, norm, operation, part };
+}
+
+/**
+ * @throws BAD_LENGTH unless the bytes are whole elements, at least one, with all their scales; UNSUPPORTED for an
+ * encoding of another type than float32.
+ */
+function checkWholeEntry(data: Uint8Array, dtype: Dtype, encoding: Encoding | undefined): void {
+  if (elementsIn(dtype, encoding, data.length) !== undefined) return;
+  const least = encodedBytes(dtype, encoding, 1);
+  const expected = isGrouped(encoding)
+    ? `scales and codes in ${encoding}, at least ${least}`
+    : `a positive multiple of ${least}`;
+  throw badLength(expected, data.length);
 }
 
 /** @throws BAD_LENGTH unless the bytes are whole elements, at least one. */

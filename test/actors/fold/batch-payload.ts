@@ -3,11 +3,13 @@ import {
   bytesOf,
   type Dtype,
   dtypeOf,
-  ENCODINGS,
   type Encoding,
+  encodedBytes,
+  isGrouped,
   type TensorData,
 } from "../../../src/protocol/dtypes.ts";
 import { encodeElements } from "../../../src/protocol/encoding/encoding.ts";
+import { type GroupedBytes, splitGroups } from "../../../src/protocol/encoding/grouped.ts";
 import { type BatchRun, draftBatch } from "../../../src/protocol/messages/batch-records.ts";
 import type { PartColumns } from "../../../src/protocol/messages/columns.ts";
 import type { PartIndex } from "../../../src/protocol/messages/parts.ts";
@@ -36,7 +38,7 @@ export type NumberOf = (parameter: string, epoch: number, index: number) => numb
 
 /** The bytes of float32 elements in an encoding. */
 export function encoded(encoding: Encoding, data: TensorData): Uint8Array {
-  const bytes = new Uint8Array(data.length * ENCODINGS[encoding].bytes);
+  const bytes = new Uint8Array(encodedBytes("float32", encoding, data.length));
   encodeElements(encoding, Float32Array.from(data as Float32Array), bytes);
   return bytes;
 }
@@ -55,11 +57,15 @@ export function batchPayload(
     else runs.push([update]);
     last = key;
   }
-  const { draft, values } = draftBatch(
+  const { draft, values, scales } = draftBatch(
     head,
     runs.map((run) => runOf(run, numberOf)),
   );
-  for (const [i, run] of runs.entries()) values[i]?.set(Buffer.concat(run.map(bytesOfUpdate)));
+  for (const [i, run] of runs.entries()) {
+    const parts = run.map(partsOfUpdate);
+    scales[i]?.set(Buffer.concat(parts.map((part) => part.scales)));
+    values[i]?.set(Buffer.concat(parts.map((part) => part.codes)));
+  }
   return sealMessage(draft);
 }
 
@@ -92,7 +98,7 @@ function runOf(updates: readonly BatchUpdate[], numberOf: NumberOf): BatchRun {
     ...{ verb: "push", ...columns, encoding, operation },
     parts: partsOf(updates),
     norms: Float64Array.from(updates, ({ data }) =>
-      encoding ? encodedNorm(encoding, encoded(encoding, data)) : l2Norm(data),
+      encoding ? encodedNorm(encoding, encoded(encoding, data), data.length) : l2Norm(data),
     ),
     seen: seen.some((version) => version > 0) ? Float64Array.from(seen) : undefined,
   };
@@ -118,7 +124,10 @@ function partsOf(updates: readonly BatchUpdate[]): PartColumns | undefined {
   };
 }
 
-function bytesOfUpdate({ data, change }: BatchUpdate): Uint8Array {
+/** The scales of an update, none unless its encoding is grouped, and its values. */
+function partsOfUpdate({ data, change }: BatchUpdate): GroupedBytes {
   const encoding = change.kind === "push" ? change.encoding : undefined;
-  return encoding === undefined ? bytesOf(data) : encoded(encoding, data);
+  if (isGrouped(encoding)) return splitGroups(data.length, encoded(encoding, data));
+  const codes = encoding === undefined ? bytesOf(data) : encoded(encoding, data);
+  return { scales: new Uint8Array(0), codes };
 }

@@ -132,7 +132,7 @@ export class JournalWriter {
   push(data: TensorData, operation: PushOperation, input: PushInput = {}): JournalRecord {
     const { encoding, part } = input;
     const elements = encoding === undefined ? bytesOf(data) : encoded(encoding, data);
-    const known = encoding ? encodedNorm(encoding, elements) : l2Norm(data);
+    const known = encoding ? encodedNorm(encoding, elements, data.length) : l2Norm(data);
     const { norm = known } = input;
     return this.trainer(input, withIndex(part, elements), (head) => {
       return {

@@ -8,7 +8,7 @@ import { type Block, BlockActor, slotPlan } from "../../../src/actors/fold/block
 import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import { ElementReader } from "../../../src/actors/owner/element-reader.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
-import { DTYPES, type Dtype, type Encoding } from "../../../src/protocol/dtypes.ts";
+import { DTYPES, type Dtype, type HalfEncoding } from "../../../src/protocol/dtypes.ts";
 
 import { slotsOf } from "./folded.ts";
 import { floats, fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
@@ -38,7 +38,7 @@ function changeOf(
   block: BlockActor,
   rows: Uint32Array,
   bytes: Uint8Array,
-  encoding?: Encoding,
+  encoding?: HalfEncoding,
 ): GradientChange {
   return {
     kind: "gradient",
@@ -56,7 +56,7 @@ function applyBoth(
   [whole, single]: readonly [BlockActor, BlockActor],
   rows: Uint32Array,
   bytes: Uint8Array,
-  encoding?: Encoding,
+  encoding?: HalfEncoding,
 ): void {
   applyGradient(memory, changeOf(whole, rows, bytes, encoding));
   const rowBytes = bytes.length / rows.length;

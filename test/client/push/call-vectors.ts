@@ -73,6 +73,7 @@ const TALL = parameter("tall", [140_000, 1], {
   blockElements: 70_000,
   config: { learningRate: 0.5, sparse: true },
 });
+const LONG = parameter("long", [600], { blockElements: 300 });
 const FLAT = parameter("flat", [2, 10], { blockElements: 6 });
 
 function job(
@@ -119,6 +120,42 @@ export const callVectors: readonly CallVector[] = [
     calls: [
       { kind: "sendGrads", values: [BIAS, WIDE].map(whole), encoding: "bfloat16" },
       { kind: "sendGrads", values: [WIDE, BIAS].map(whole), encoding: "float16" },
+    ],
+  },
+  {
+    what: "gradients in encodings with scales, with what the calls before have left out, and one without",
+    job: job([BIAS, WIDE, TABLE, LONG]),
+    calls: [
+      { kind: "sendGrads", values: [BIAS, WIDE, LONG].map(whole), encoding: "int8" },
+      { kind: "sendGrads", values: [WIDE, BIAS, LONG].map(whole), encoding: "int8" },
+      { kind: "sendGrads", values: [rowsOf(TABLE, [0, 3, 11])], encoding: "e3m0" },
+      {
+        kind: "sendGrads",
+        values: [rowsOf(TABLE, [1, 3, 4, 11]), whole(BIAS)],
+        encoding: "e3m0",
+      },
+      { kind: "sendGrads", values: [whole(LONG)], encoding: "e3m0", errorFeedback: false },
+      { kind: "sendGrads", values: [BIAS, WIDE, LONG].map(whole), encoding: "e3m0" },
+    ],
+  },
+  {
+    what: "values and parts in encodings with scales, out of which nothing is kept",
+    job: job([LONG, FLAT]),
+    calls: [
+      { kind: "pushFull", ...whole(LONG), alpha: 0.5, beta: 2, encoding: "int8" },
+      { kind: "pushFull", ...whole(LONG), alpha: 0.5, beta: 2, encoding: "e3m0" },
+      {
+        kind: "pushAsPart",
+        name: "flat",
+        data: new Float32Array([1, 2, 3, 4, 5, 6]),
+        indices: [
+          [0, 1],
+          [0, 5, 9],
+        ],
+        alpha: 0,
+        beta: 1,
+        encoding: "e3m0",
+      },
     ],
   },
   {

@@ -3,7 +3,7 @@
 // record would say.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { entryBytes, entryPart, offsetsOf } from "../../../src/actors/fold/batch/run-change.ts";
+import { entryPart, entryPayload, offsetsOf } from "../../../src/actors/fold/batch/run-change.ts";
 import { SeenVersions } from "../../../src/client/calls/parameters.ts";
 import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
 import { planRows, slicePart } from "../../../src/client/part-plan.ts";
@@ -86,7 +86,7 @@ function contents(source: UpdateSource, infos: ReadonlyMap<string, ParameterInfo
         const named = seen?.[place] ? { ...operation, seen: seen[place] } : operation;
         const norm = verb === "push" ? (norms?.[place] ?? 0) : undefined;
         const part = entryPart(run, place, offsets);
-        const elements = [...entryBytes(run, place, offsets)];
+        const elements = [...entryPayload(run, place, offsets).bytes];
         return { number, verb, dtype, encoding, operation: defined(named), norm, part, elements };
       }),
     );

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { checkedNorm, fitData, fitTensor } from "../../../src/client/push/block-updates.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
-import type { Encoding } from "../../../src/protocol/dtypes.ts";
+import { type Encoding, encodedBytes } from "../../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../../src/protocol/encoding/encoding.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
@@ -14,7 +14,7 @@ const DTYPES = { float32: Float32Array, float64: Float64Array } as const;
 
 /** The elements as the host gets them. */
 function asSent(data: Float32Array, encoding: Encoding): Float32Array {
-  const encoded = new Uint8Array(data.length * 2);
+  const encoded = new Uint8Array(encodedBytes("float32", encoding, data.length));
   encodeElements(encoding, data, encoded);
   const sent = new Float32Array(data.length);
   decodeElements(encoding, encoded, sent);
@@ -30,7 +30,10 @@ function attempt(
   const dtype = data instanceof Float32Array ? "float32" : "float64";
   const config = toConfig({ learningRate: 1, ...settings });
   try {
-    return checkedNorm({ name: "w", dtype, config }, data, encoding);
+    const { length } = data;
+    const info = { ...parameter("w", {}, { shape: [length] }), dtype, config } as const;
+    const place = { info, start: 0, count: length, rows: undefined, elements: length };
+    return checkedNorm(info, data, () => [place], { encoding });
   } catch (error) {
     if (!(error instanceof PserverError)) throw error;
     return error.code;
@@ -47,7 +50,7 @@ test("an element that is not finite is found with a norm and without", () => {
     fc.property(
       fc.array(element, { minLength: 1, maxLength: 30 }),
       fc.constantFrom("float32", "float64"),
-      fc.constantFrom(undefined, "bfloat16", "float16"),
+      fc.constantFrom(undefined, "bfloat16", "float16", "int8", "e3m0"),
       (list, dtype, given) => {
         const encoding = dtype === "float64" ? undefined : given;
         const data = DTYPES[dtype].from(list);

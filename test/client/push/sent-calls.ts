@@ -4,6 +4,7 @@ import { Deadline } from "../../../src/client/calls/calls.ts";
 import { SeenVersions } from "../../../src/client/calls/parameters.ts";
 import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
 import { addTensor, type Gradient } from "../../../src/client/push/block-updates.ts";
+import { RoundingErrors } from "../../../src/client/push/rounding-errors.ts";
 import { collectorFor, Updates, type UpdatesDeps } from "../../../src/client/push/updates.ts";
 import {
   allocateData,
@@ -49,6 +50,7 @@ export type SentCall =
       readonly kind: "sendGrads";
       readonly learningRate?: number;
       readonly encoding?: Encoding;
+      readonly errorFeedback?: boolean;
       readonly values: readonly GivenValues[];
     }
   | { readonly kind: "setParams"; readonly values: readonly GivenValues[] }
@@ -68,15 +70,19 @@ export const TRAINER = "t";
 export const SESSION = 41;
 const REPLY = `_INBOX_${JOB}.${TRAINER}.life.applied`;
 
-/** The records of calls made one after the other in one session, in which no outcome is known; by shard. */
+/**
+ * The records of calls made one after the other in one session, in which no outcome is known; by shard. What rounding
+ * leaves out of the gradients of one call is added to those of the next.
+ */
 export async function recordsOf(
   job: CallJob,
   calls: readonly SentCall[],
 ): Promise<readonly SentRecord[]> {
   const numbers = new Map<number, number>();
+  const errors = new RoundingErrors();
   const records: SentRecord[] = [];
   for (const call of calls) {
-    for (const source of await sourcesOf(job, call)) {
+    for (const source of await sourcesOf(job, call, errors)) {
       const { shard, subject, namesVersion } = source;
       const n = (numbers.get(shard) ?? 0) + 1;
       numbers.set(shard, n);
@@ -88,9 +94,13 @@ export async function recordsOf(
 }
 
 /** What a call hands to the sender. */
-async function sourcesOf(job: CallJob, call: SentCall): Promise<readonly UpdateSource[]> {
+async function sourcesOf(
+  job: CallJob,
+  call: SentCall,
+  errors: RoundingErrors,
+): Promise<readonly UpdateSource[]> {
   let sent: readonly UpdateSource[] = [];
-  const deps = depsOf(job, (sources) => {
+  const deps = depsOf(job, errors, (sources) => {
     sent = sources;
   });
   if (call.kind === "create") {
@@ -116,10 +126,10 @@ async function make(
 ): Promise<void> {
   const mode = { ack: "stored" as const };
   if (call.kind === "sendGrads") {
-    const { learningRate, encoding, values } = call;
+    const { learningRate, encoding, errorFeedback = true, values } = call;
     const rate = learningRate === undefined ? {} : { learningRate };
     await updates.sendGrads(new Map(values.map(toGradient)), deadline, {
-      ...{ ...mode, encoding, endStep: false },
+      ...{ ...mode, encoding, errorFeedback, endStep: false },
       ...rate,
     });
   } else if (call.kind === "setParams") {
@@ -143,7 +153,11 @@ function toGradient({ name, data, rows }: GivenValues): readonly [string, Gradie
   return [name, rows === undefined ? data : { rows, values: data }];
 }
 
-function depsOf(job: CallJob, send: (sources: readonly UpdateSource[]) => void): UpdatesDeps {
+function depsOf(
+  job: CallJob,
+  errors: RoundingErrors,
+  send: (sources: readonly UpdateSource[]) => void,
+): UpdatesDeps {
   const { parameters, synchronization, payloadBytes } = job;
   const infos = new Map(parameters.map((info) => [info.name, info]));
   const seen = new SeenVersions();
@@ -169,7 +183,8 @@ function depsOf(job: CallJob, send: (sources: readonly UpdateSource[]) => void):
     session: { synchronization },
   } as unknown as Pick<UpdatesDeps, "sender" | "parameters" | "steps" | "session">;
   const subjects = new JobSubjects(JOB);
-  return { ...fakes, subjects, trainer: TRAINER, seen, payloadBytesMax: () => payloadBytes };
+  const own = { subjects, trainer: TRAINER, seen, errors };
+  return { ...fakes, ...own, payloadBytesMax: () => payloadBytes };
 }
 
 /** Elements of a type from a function of their place. */

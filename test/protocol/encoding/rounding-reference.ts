@@ -1,9 +1,9 @@
 /**
- * What encodings are to give, found without touching bits: the value of a pattern by the definition
+ * What the encodings of 16 bits are to give, found without touching bits: the value of a pattern by the definition
  * of the format, and the pattern of a value by searching all of them for the nearest. All values and
  * differences here are exact in float64.
  */
-import type { Encoding } from "../../../src/protocol/dtypes.ts";
+import type { HalfEncoding } from "../../../src/protocol/dtypes.ts";
 
 /** A binary format of 16 bits. */
 interface Format {
@@ -14,7 +14,7 @@ interface Format {
   readonly nan: number;
 }
 
-export const FORMATS: Readonly<Record<Encoding, Format>> = {
+export const FORMATS: Readonly<Record<HalfEncoding, Format>> = {
   bfloat16: { fractionBits: 7, exponentBias: 127, infinity: 0x7f80, nan: 0x7fc0 },
   float16: { fractionBits: 10, exponentBias: 15, infinity: 0x7c00, nan: 0x7e00 },
 };
@@ -31,18 +31,18 @@ function sizeOf({ fractionBits, exponentBias }: Format, pattern: number): number
     : (1 + fraction) * 2 ** (exponent - exponentBias);
 }
 
-const SIZES: Readonly<Record<Encoding, readonly number[]>> = {
+const SIZES: Readonly<Record<HalfEncoding, readonly number[]>> = {
   bfloat16: Array.from({ length: 0x7f81 }, (_, pattern) => sizeOf(FORMATS.bfloat16, pattern)),
   float16: Array.from({ length: 0x7c01 }, (_, pattern) => sizeOf(FORMATS.float16, pattern)),
 };
 
 /** The sizes of all patterns from 0 up to infinity, which stands for the next power of two. */
-export function ascendingSizes(encoding: Encoding): readonly number[] {
+export function ascendingSizes(encoding: HalfEncoding): readonly number[] {
   return SIZES[encoding];
 }
 
 /** The value of a pattern. */
-export function numberOf(encoding: Encoding, pattern: number): number {
+export function numberOf(encoding: HalfEncoding, pattern: number): number {
   const { infinity } = FORMATS[encoding];
   const unsigned = pattern % SIGN;
   if (unsigned > infinity) return Number.NaN;
@@ -51,7 +51,7 @@ export function numberOf(encoding: Encoding, pattern: number): number {
 }
 
 /** The pattern nearest to a value, of two that are as near the even one; the canonical NaN. */
-function patternOf(encoding: Encoding, value: number): number {
+function patternOf(encoding: HalfEncoding, value: number): number {
   const { infinity, nan } = FORMATS[encoding];
   if (Number.isNaN(value)) return nan;
   const sign = value < 0 || Object.is(value, -0) ? SIGN : 0;
@@ -72,6 +72,6 @@ function patternOf(encoding: Encoding, value: number): number {
 }
 
 /** The patterns nearest to all of `values`. */
-export function patternsOf(encoding: Encoding, values: Float32Array): Uint16Array {
+export function patternsOf(encoding: HalfEncoding, values: Float32Array): Uint16Array {
   return Uint16Array.from(values, (value) => patternOf(encoding, value));
 }

@@ -4,20 +4,20 @@
 // and for any bits at all.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ENCODINGS, type Encoding } from "../../../src/protocol/dtypes.ts";
+import type { HalfEncoding } from "../../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../../src/protocol/encoding/encoding.ts";
 import { ascendingSizes, FORMATS, numberOf, patternsOf } from "./rounding-reference.ts";
 
-const ALL = Object.keys(ENCODINGS) as Encoding[];
+const ALL: readonly HalfEncoding[] = ["bfloat16", "float16"];
 const PATTERNS = Uint16Array.from({ length: 65_536 }, (_, pattern) => pattern);
 
-function encode(encoding: Encoding, values: Float32Array): Uint16Array {
+function encode(encoding: HalfEncoding, values: Float32Array): Uint16Array {
   const patterns = new Uint16Array(values.length);
   encodeElements(encoding, values, new Uint8Array(patterns.buffer));
   return patterns;
 }
 
-function decode(encoding: Encoding, patterns: Uint16Array): Float32Array {
+function decode(encoding: HalfEncoding, patterns: Uint16Array): Float32Array {
   const values = new Float32Array(patterns.length);
   decodeElements(encoding, new Uint8Array(patterns.buffer), values);
   return values;
@@ -33,7 +33,7 @@ function neighbours(values: Float32Array): Float32Array {
   return ofBits(...Array.from(bits, (word) => word - 1), ...Array.from(bits, (word) => word + 1));
 }
 
-function expectNearest(encoding: Encoding, values: Float32Array): void {
+function expectNearest(encoding: HalfEncoding, values: Float32Array): void {
   const actual = encode(encoding, values);
   const expected = patternsOf(encoding, values);
   const wrong = expected.findIndex((pattern, i) => pattern !== actual[i]);

@@ -1,7 +1,6 @@
 import { isKnownFinite } from "../../../protocol/checksum/checksum.ts";
 import { DTYPES, type Dtype } from "../../../protocol/dtypes.ts";
 import { PserverError } from "../../../protocol/errors.ts";
-import type { ReceivedRun } from "../../../protocol/messages/batch-records.ts";
 import type { PushOperation } from "../../../protocol/messages/records.ts";
 import {
   applyChange,
@@ -19,6 +18,7 @@ import { fitsPiece, PIECES_BYTES_MAX, PIECES_MAX, PieceTable, stagePieces } from
 import {
   type EntryOffsets,
   entryChange,
+  type FoldedRun,
   firstOffsets,
   type NewBlock,
   passEntry,
@@ -52,7 +52,7 @@ function applyInits(context: ChangeContext, change: RunChange): void {
 class RunApplication {
   readonly #context: ChangeContext;
   readonly #change: RunChange;
-  readonly #run: ReceivedRun;
+  readonly #run: FoldedRun;
   readonly #table: PieceTable;
   readonly #offsets: EntryOffsets = firstOffsets();
 

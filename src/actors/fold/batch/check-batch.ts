@@ -16,13 +16,17 @@ import {
   nonFinite,
   type RecordContext,
 } from "../check-update.ts";
+import { decodedElements } from "../elements.ts";
 import { MEASURED } from "../statistics.ts";
 import { measureRun } from "./measure-run.ts";
 import {
   type EntryOffsets,
   entryBytes,
+  entryPayload,
   type FaultyEntry,
+  type FoldedRun,
   firstOffsets,
+  foldedRun,
   initOf,
   type NewBlock,
   passEntry,
@@ -54,13 +58,16 @@ export function checkBatch(
 ): RunChange[] {
   const batch = parseBatch(message, context.rules.batchEntriesMax);
   const mark = context.blocks.nextMark();
-  const changes = batch.runs.map((run) =>
+  const checked = batch.runs.map((run) =>
     run.verb === "init" ? checkInits(context, run, mark) : checkUpdates(context, run, mark),
   );
   checkReply(context, header.reply);
-  for (const change of changes) checkValues(context, change);
-  return changes;
+  decodedElements.begin();
+  return checked.map((run) => checkValues(context, run));
 }
+
+/** A run that fits its blocks, before its values are checked. */
+type CheckedRun = Omit<RunChange, "run" | "measured">;
 
 /** Runs the check of entry after entry of a run; @throws BatchFault naming the entry. */
 function eachEntry(
@@ -98,7 +105,7 @@ function faultOf(
   return new BatchFault(error, text, { run, place });
 }
 
-function checkInits(context: RecordContext, run: ReceivedRun, mark: number): RunChange {
+function checkInits(context: RecordContext, run: ReceivedRun, mark: number): CheckedRun {
   const created: NewBlock[] = [];
   const { blocks, declarations, steps, trainer, added } = context;
   const numbers = new Set<number>();
@@ -126,10 +133,10 @@ function checkInits(context: RecordContext, run: ReceivedRun, mark: number): Run
     if (existing === undefined) added.count += 1;
     created.push({ declared, index, plan });
   });
-  return { run, blocks: [], created, behind: undefined, measured: undefined };
+  return { sent: run, blocks: [], created, behind: undefined };
 }
 
-function checkUpdates(context: RecordContext, run: ReceivedRun, mark: number): RunChange {
+function checkUpdates(context: RecordContext, run: ReceivedRun, mark: number): CheckedRun {
   const { numbers, counts, operation, norms, seen, parts } = run;
   const { steps, trainer } = context;
   const blocks: BlockActor[] = [];
@@ -156,7 +163,7 @@ function checkUpdates(context: RecordContext, run: ReceivedRun, mark: number): R
     }
     blocks.push(block);
   });
-  return { run, blocks, created: [], behind, measured: undefined };
+  return { sent: run, blocks, created: [], behind };
 }
 
 /** Stand for parts in {@link checkGradient}, which looks only whether there are offsets in rows. */
@@ -236,25 +243,26 @@ function checkAscending(
 }
 
 /**
- * Passes if the values of a run, and the norms of their gradients, are finite where their parameters do not allow
- * others. Measures them, if the context asks for that, in the same pass.
- * @throws NON_FINITE
+ * Decodes the values of a run, and passes if they, and the norms of their gradients, are finite where their parameters
+ * do not allow others. Measures them, if the context asks for that, in the same pass.
+ * @throws BAD_VALUE for groups that no client writes, NON_FINITE
  */
-function checkValues(context: RecordContext, change: RunChange): void {
+function checkValues(context: RecordContext, checked: CheckedRun): RunChange {
   const { memory } = context;
-  const { run, blocks, created } = change;
+  const { sent, blocks, created, behind } = checked;
+  const run = decoded(context, sent);
+  const measured = context.measures ? measureRun(memory, run) : undefined;
+  const change = { sent, run, blocks, created, behind, measured };
   const { dtype, encoding, values: bytes, norms } = run;
-  if (context.measures) change.measured = measureRun(memory, run);
-  const measured = change.measured;
-  if (norms === undefined && isAllFinite(measured)) return;
+  if (norms === undefined && isAllFinite(measured)) return change;
   if (
     norms === undefined &&
     measured === undefined &&
     allFinite(memory, { dtype, encoding, bytes })
   ) {
-    return;
+    return change;
   }
-  eachEntry(context, run, (place, offsets) => {
+  eachEntry(context, sent, (place, offsets) => {
     const { config } = blocks[place] ?? (created[place] as NewBlock).declared;
     if (config.allowNonFinite) return;
     checkFiniteNorm("gradient", norms?.[place]);
@@ -265,6 +273,17 @@ function checkValues(context: RecordContext, change: RunChange): void {
         : measured[place * MEASURED + NON_FINITE] === 0;
     if (!passes) throw nonFinite("values", values.length);
   });
+  return change;
+}
+
+/** Returns a run with decoded values. @throws BatchFault naming the entry whose groups no client writes. */
+function decoded(context: RecordContext, run: ReceivedRun): FoldedRun {
+  try {
+    return foldedRun(run, decodedElements);
+  } catch (error) {
+    eachEntry(context, run, (place, offsets) => entryPayload(run, place, offsets));
+    throw error;
+  }
 }
 
 /** Where the number of elements that are not finite is among the results of a measurement. */

@@ -1,8 +1,8 @@
-import { DTYPES } from "../../../protocol/dtypes.ts";
-import { elementBytesOf, type ReceivedRun } from "../../../protocol/messages/batch-records.ts";
+import { DTYPES, encodedBytes } from "../../../protocol/dtypes.ts";
 import type { ShardMemory } from "../../kernel/shard-memory.ts";
 import { MEASURED, measureInto } from "../statistics.ts";
 import { stagePieces } from "./pieces.ts";
+import type { FoldedRun } from "./run-change.ts";
 
 /** Bytes of elements that are measured in one call. */
 const ELEMENTS_BYTES = 64 * 1024;
@@ -18,7 +18,7 @@ const RESULT_BYTES = MEASURED * 8;
  * for each. Undefined where that throws: the fold must do the same with and without an observer, and whoever describes
  * the record measures it again.
  */
-export function measureRun(memory: ShardMemory, run: ReceivedRun): Float64Array | undefined {
+export function measureRun(memory: ShardMemory, run: FoldedRun): Float64Array | undefined {
   try {
     return measured(memory, run);
   } catch {
@@ -26,11 +26,11 @@ export function measureRun(memory: ShardMemory, run: ReceivedRun): Float64Array 
   }
 }
 
-function measured(memory: ShardMemory, run: ReceivedRun): Float64Array {
+function measured(memory: ShardMemory, run: FoldedRun): Float64Array {
   const { counts, dtype, encoding, values } = run;
   const results = new Float64Array(counts.length * MEASURED);
   const elementBytes = DTYPES[dtype].bytes;
-  const wireBytes = elementBytesOf(run);
+  const wireBytes = encodedBytes(dtype, encoding, 1);
   let element = 0;
   for (let place = 0; place < counts.length; ) {
     const elementsMax = ELEMENTS_BYTES / elementBytes;
@@ -66,7 +66,7 @@ function endOfCall(counts: Uint32Array, first: number, elementsMax: number): num
 /** Measures the entries from `place` to `end`; returns the number of their elements. */
 function measureCall(
   memory: ShardMemory,
-  run: ReceivedRun,
+  run: FoldedRun,
   { place, end, element }: { place: number; end: number; element: number },
   results: Float64Array,
 ): number {

@@ -1,7 +1,7 @@
-import { DTYPES, type Dtype, type Encoding } from "../../../protocol/dtypes.ts";
-import { elementBytesOf, type ReceivedRun } from "../../../protocol/messages/batch-records.ts";
+import { DTYPES, type Dtype, encodedBytes, type HalfEncoding } from "../../../protocol/dtypes.ts";
 import type { Kernels } from "../../kernel/kernels.ts";
 import type { ShardMemory } from "../../kernel/shard-memory.ts";
+import type { FoldedRun } from "./run-change.ts";
 
 // Small blocks, and rows of blocks, lie apart in the shard's memory. A table of their addresses lets kernels gather
 // many of them into contiguous columns in the scratch, where one call of a rule changes all, and scatter them back.
@@ -26,18 +26,18 @@ const ZEROS_BYTES = 4;
 export const GATHERED_BYTES_MAX: number = TABLE;
 
 const WIDEN = { bfloat16: "widenBf16", float16: "widenF16" } as const satisfies Record<
-  Encoding,
+  HalfEncoding,
   keyof Kernels
 >;
 
 /** Copies `elements` elements of a run, from a place on, to the beginning of the scratch, decoded. */
 export function stagePieces(
   memory: ShardMemory,
-  run: Pick<ReceivedRun, "dtype" | "encoding" | "values">,
+  run: Pick<FoldedRun, "dtype" | "encoding" | "values">,
   from: number,
   elements: number,
 ): void {
-  const wireBytes = elementBytesOf(run);
+  const wireBytes = encodedBytes(run.dtype, run.encoding, 1);
   const { scratch } = memory;
   const bytes = run.values.subarray(from * wireBytes, (from + elements) * wireBytes);
   // Encoded and widened elements end at the same address, so they can be widened in place.

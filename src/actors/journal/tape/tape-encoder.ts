@@ -49,7 +49,13 @@ export const TAPE_DTYPES: readonly Dtype[] = [
 ];
 
 /** Encodings by their number; 0 is none. */
-export const TAPE_ENCODINGS: readonly (Encoding | undefined)[] = [undefined, "bfloat16", "float16"];
+export const TAPE_ENCODINGS: readonly (Encoding | undefined)[] = [
+  undefined,
+  "bfloat16",
+  "float16",
+  "int8",
+  "e3m0",
+];
 
 /** Bits of a record's first byte; the lowest two are the outcome. */
 export const RECORD = {

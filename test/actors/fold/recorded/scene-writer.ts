@@ -72,7 +72,8 @@ export class SceneWriter {
   push(update: Update): void {
     const { trainer = "alice", parameter, data, operation = { op: "grad" }, encoding } = update;
     const elements = encoding === undefined ? bytesOf(data) : encoded(encoding, data);
-    const norm = encoding === undefined ? l2Norm(data) : encodedNorm(encoding, elements);
+    const norm =
+      encoding === undefined ? l2Norm(data) : encodedNorm(encoding, elements, data.length);
     const index = update.part && {
       rows: Uint32Array.from(update.part.rows),
       ...(update.part.inner === undefined ? {} : { inner: Uint32Array.from(update.part.inner) }),

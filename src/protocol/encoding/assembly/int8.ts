@@ -1,0 +1,112 @@
+import { BAD_CODE, BAD_SCALE, fillSpecial, GROUP, INFINITE, isSpecial, specialScale } from "./groups";
+import { largestF32 } from "./largest";
+
+// int8: an element is a whole number from -127 to 127 times the scale of its group, which is the largest size in the
+// group divided by 127.
+
+/** The scale of elements whose largest size has these bits. The largest code times it must not overflow. */
+// @ts-ignore: decorator
+@inline
+function scaleOf(largest: i32): f32 {
+  const scale = reinterpret<f32>(largest) / <f32>127;
+  return scale * <f32>127 < <f32>Infinity ? scale : reinterpret<f32>(reinterpret<i32>(scale) - 1);
+}
+
+/** The codes of four elements, rounded to nearest even. */
+// @ts-ignore: decorator
+@inline
+function codesOf(elements: v128, scale: v128): v128 {
+  const near = f32x4.nearest(f32x4.div(elements, scale));
+  const held = f32x4.max(f32x4.min(near, f32x4.splat(127)), f32x4.splat(-127));
+  return i32x4.trunc_sat_f32x4_s(held);
+}
+
+/** Encodes a group; returns the bits of its scale. */
+function narrowGroup(codes: usize, from: usize, n: u32): i32 {
+  const largest = largestF32(from, n);
+  const scale = largest < INFINITE ? scaleOf(largest) : <f32>0;
+  if (scale == 0) {
+    memory.fill(codes, 0, n);
+    return largest < INFINITE ? 0 : specialScale(largest);
+  }
+  const scales = f32x4.splat(scale);
+  for (; n >= 16; n -= 16) {
+    const low = i16x8.narrow_i32x4_s(
+      codesOf(v128.load(from), scales), codesOf(v128.load(from, 16), scales),
+    );
+    const high = i16x8.narrow_i32x4_s(
+      codesOf(v128.load(from, 32), scales), codesOf(v128.load(from, 48), scales),
+    );
+    v128.store(codes, i8x16.narrow_i16x8_s(low, high));
+    codes += 16;
+    from += 64;
+  }
+  for (; n > 0; n--) {
+    v128.store8_lane(codes, codesOf(v128.load32_zero(from), scales), 0);
+    codes += 1;
+    from += 4;
+  }
+  return reinterpret<i32>(scale);
+}
+
+/** Decodes a group; whether a code is -128, which stands for nothing. */
+function widenGroup(to: usize, codes: usize, scale: i32, n: u32): bool {
+  const scales = f32x4.splat(reinterpret<f32>(scale));
+  let least = i16x8.splat(0);
+  let leastOfRest: i32 = 0;
+  const first = to;
+  const all = n;
+  for (; n >= 8; n -= 8) {
+    const wide = v128.load8x8_s(codes);
+    least = i16x8.min_s(least, wide);
+    v128.store(to, f32x4.mul(f32x4.convert_i32x4_s(i32x4.extend_low_i16x8_s(wide)), scales));
+    v128.store(to, f32x4.mul(f32x4.convert_i32x4_s(i32x4.extend_high_i16x8_s(wide)), scales), 16);
+    codes += 8;
+    to += 32;
+  }
+  for (; n > 0; n--) {
+    const code = <i32>load<i8>(codes);
+    leastOfRest = min<i32>(leastOfRest, code);
+    store<f32>(to, <f32>code * reinterpret<f32>(scale));
+    codes += 1;
+    to += 4;
+  }
+  if (isSpecial(scale)) fillSpecial(first, scale, all);
+  return v128.any_true(i16x8.eq(least, i16x8.splat(-128))) || leastOfRest == -128;
+}
+
+/** Encodes the elements of `n` entries, whose lengths are at `counts`: scales and codes of all, without gaps. */
+export function narrowInt8(scales: usize, codes: usize, from: usize, counts: usize, n: u32): void {
+  for (; n > 0; n--) {
+    let left = load<u32>(counts);
+    counts += 4;
+    while (left > 0) {
+      const size = min<u32>(left, GROUP);
+      store<i32>(scales, narrowGroup(codes, from, size));
+      scales += 4;
+      codes += size;
+      from += <usize>size << 2;
+      left -= size;
+    }
+  }
+}
+
+/** Decodes what narrowInt8 writes, exactly; returns what is wrong with it. */
+export function widenInt8(to: usize, scales: usize, codes: usize, counts: usize, n: u32): i32 {
+  let wrong: i32 = 0;
+  for (; n > 0; n--) {
+    let left = load<u32>(counts);
+    counts += 4;
+    while (left > 0) {
+      const size = min<u32>(left, GROUP);
+      const scale = load<i32>(scales);
+      if (scale < 0) wrong |= BAD_SCALE;
+      if (widenGroup(to, codes, scale, size)) wrong |= BAD_CODE;
+      scales += 4;
+      codes += size;
+      to += <usize>size << 2;
+      left -= size;
+    }
+  }
+  return wrong;
+}
