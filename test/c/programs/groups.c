@@ -148,7 +148,7 @@ static void check_codes(void) {
     bool is_single = byte < 16 && byte != 8;
     EXPECT(ps_decode_group(PSERVER_ENCODING_E3M0, scale_bytes, &code, 1, decoded) == is_single);
   }
-  const uint32_t negative[] = {0x80000000u, 0x80000001u, 0xbf800000u, 0xff800000u};
+  const uint32_t negative[] = {0x80000000u, 0x80000001u, 0xbf800000u, 0xff800000u, 0xffc00000u};
   for (size_t i = 0; i < sizeof negative / sizeof negative[0]; i++) {
     uint8_t code = 1;
     EXPECT(!ps_decode_group(PSERVER_ENCODING_INT8, (const uint8_t *)&negative[i], &code, 1, decoded));

@@ -29,8 +29,8 @@ type Words = readonly (string | number)[];
 function callLines(job: CallJob, call: SentCall): readonly Words[] {
   switch (call.kind) {
     case "sendGrads": {
-      const { learningRate = "-", encoding = "-", values } = call;
-      const head = ["grads", learningRate, encoding, values.length];
+      const { learningRate = "-", encoding = "-", errorFeedback = true, values } = call;
+      const head = ["grads", learningRate, encoding, errorFeedback ? "kept" : "-", values.length];
       return [head, ...values.map((given) => [...words(given), given.rows?.join(",") ?? "-"])];
     }
     case "setParams":

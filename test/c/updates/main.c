@@ -8,7 +8,7 @@
  *   connect
  *   parameter <MessagePack>                   as in a reply to `status`
  *   seen <name> <block> <version>             the version of a block that was read last
- *   grads <learning rate or -> <encoding or -> <count>    and as many lines <values> <rows or ->
+ *   grads <learning rate or -> <encoding or -> <kept or -> <count>   and as many lines <values> <rows or ->
  *   set <count>                               and as many lines <values>
  *   push <alpha> <beta> <encoding or ->       and a line <values>
  *   part <alpha> <beta> <encoding or -> <rank> <indices> ...    and a line <values>
@@ -154,7 +154,7 @@ static char *read_values(const struct line *line, pserver_tensor *tensor) {
 }
 
 static pserver_status send_grads(const struct line *head, struct line *line) {
-  size_t count = strtoull(head->words[3], NULL, 10);
+  size_t count = strtoull(head->words[4], NULL, 10);
   pserver_gradient *grads = calloc(count, sizeof *grads);
   EXPECT(grads != NULL);
   for (size_t i = 0; i < count; i++) {
@@ -167,6 +167,7 @@ static pserver_status send_grads(const struct line *head, struct line *line) {
   options.has_learning_rate = strcmp(head->words[1], "-") != 0;
   if (options.has_learning_rate) options.learning_rate = strtod(head->words[1], NULL);
   options.encoding = encoding_of(head->words[2]);
+  options.no_error_feedback = strcmp(head->words[3], "-") == 0;
   options.stored_is_enough = true;
   options.end_step = false;
   pserver_status status = pserver_send_grads(client, grads, count, &options, 60000);

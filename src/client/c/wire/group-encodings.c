@@ -172,11 +172,12 @@ bool ps_decode_group(pserver_encoding encoding, const uint8_t *scale_bytes, cons
   bool is_known = is_int8 ? decode_int8((const int8_t *)padded, scale, elements)
                           : decode_e3m0(padded, scale, elements);
   bool is_odd = !is_int8 && count % 2 != 0;
-  if ((bits & SIZE_BITS) >= INFINITY_BITS) {
-    for (size_t i = 0; i < GROUP; i++) elements[i] = scale;
+  if (bits >= INFINITY_BITS) {
+    float all = float_of(bits > INFINITY_BITS ? NAN_BITS : INFINITY_BITS);
+    for (size_t i = 0; i < GROUP; i++) elements[i] = all;
   }
-  bool is_negative = bits > SIZE_BITS && (bits & SIZE_BITS) <= INFINITY_BITS;
-  return is_known && !is_negative && !(is_odd && padded[bytes - 1] > 15);
+  bool has_sign = bits > SIZE_BITS;
+  return is_known && !has_sign && !(is_odd && padded[bytes - 1] > 15);
 }
 
 bool ps_decode_elements(pserver_encoding encoding, const void *encoded, uint64_t elements, void *floats) {
