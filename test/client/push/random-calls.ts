@@ -1,4 +1,6 @@
 /** Jobs and calls by chance: parameters of all kinds and sizes, and every call that changes several blocks. */
+
+import { isGrouped } from "../../../src/protocol/dtypes.ts";
 import {
   type Dtype,
   type Encoding,
@@ -22,6 +24,7 @@ const DTYPES_MADE: readonly Dtype[] = [
   "int64",
   "uint64",
 ];
+const ENCODINGS_MADE: readonly Encoding[] = ["bfloat16", "float16", "int8", "e3m0"];
 const SYNCHRONIZATIONS: readonly Synchronization[] = [
   { mode: "async" },
   { mode: "sync", trainers: 1, reduce: "mean", backups: 0 },
@@ -131,7 +134,7 @@ function randomCall(random: Random, job: CallJob): SentCall {
     const values = someOf(random, parameters).map((info) => wholeOf(info, value));
     return { kind, values };
   }
-  const encoding = random.chance(0.3) ? random.pick(["bfloat16", "float16"] as const) : undefined;
+  const encoding = random.chance(0.5) ? random.pick(ENCODINGS_MADE) : undefined;
   if (kind === "sendGrads") {
     const taken = someOf(
       random,
@@ -140,7 +143,13 @@ function randomCall(random: Random, job: CallJob): SentCall {
     const values = taken.map((info) => randomGradient(random, info, value));
     if (values.length === 0) return { kind: "setParams", values: [wholeOf(one, value)] };
     const rate = random.chance(0.5) ? { learningRate: random.below(9) / 8 } : {};
-    return { kind, values, ...rate, ...(encoding === undefined ? {} : { encoding }) };
+    const errorFeedback = random.chance(0.8);
+    return {
+      kind,
+      values,
+      ...rate,
+      ...(encoding === undefined ? {} : { encoding, errorFeedback }),
+    };
   }
   const mix = {
     alpha: random.below(5) / 4,
@@ -159,8 +168,9 @@ function randomInit(random: Random, { parameters }: CallJob): SentCall {
   return { kind: "create", ...wholeOf(info, randomValue(random)) };
 }
 
-/** Whether a parameter's elements can travel in an encoding. */
-function takes({ dtype }: ParameterInfo, encoding: Encoding | undefined): boolean {
+/** Whether a parameter's elements can travel in an encoding, and the norm that they then have is exact. */
+function takes({ dtype, config }: ParameterInfo, encoding: Encoding | undefined): boolean {
+  if (isGrouped(encoding) && config.clipNorm !== undefined) return false;
   return encoding === undefined || dtype === "float32";
 }
 
