@@ -4,6 +4,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { ClientParts } from "../../src/client/client.ts";
 import {
+  decodeMessage,
   draftPullReply,
   encodeAnswers,
   type Fallback,
@@ -11,6 +12,7 @@ import {
   parseOutcomeRequest,
   sealMessage,
 } from "../../src/protocol/index.ts";
+import { toHex } from "../protocol/vector-json.ts";
 import type { FakeWire } from "../support/fake-wire.ts";
 import { answer, applied, header, watch } from "./io/outbox-rig.ts";
 import { StepHost } from "./io/step-host.ts";
@@ -73,6 +75,36 @@ test("a gradient names the version that was read, and none after the shard has u
   await replaceJournal(client.wire, [{ from: 3, to: 6 }]);
   expect(client.fallbacks).toEqual([{ shard: 0, generation: 1, lost: { from: 3, to: 6 } }]);
   expect(await seenOfNext(client)).toBeUndefined();
+});
+
+/** The encoded elements of the next gradient of "w", whose record the shard applies. */
+async function encodedNext({ wire, parts }: { wire: JobWire; parts: ClientParts }) {
+  const grads = { w: Float32Array.of(1, 0.7, 0.4, -0.3) };
+  const sent = watch(parts.updates.sendGrads(grads, deadline(), { encoding: "e3m0" }));
+  await settle();
+  const [message] = wire.taken();
+  const { n } = header(message);
+  const elements = toHex(decodeMessage(message?.bytes ?? new Uint8Array(0)).data);
+  answer(wire, [applied(Number(n))]);
+  await settle();
+  expect(sent.state).toBe("done");
+  return elements;
+}
+
+test("what rounding left out of gradients is forgotten after the shard has undone some of them", async () => {
+  const client = await afterRead();
+  const first = await encodedNext(client);
+  const second = await encodedNext(client);
+  expect(second).not.toBe(first);
+  await replaceJournal(client.wire, [{ from: 3, to: 6 }]);
+  expect(await encodedNext(client)).toBe(first);
+});
+
+test("what rounding left out of gradients stays where a journal was replaced without a loss", async () => {
+  const client = await afterRead();
+  const first = await encodedNext(client);
+  await replaceJournal(client.wire, [{ from: 5, to: 4 }]);
+  expect(await encodedNext(client)).not.toBe(first);
 });
 
 test("a journal that was replaced without a loss leaves the versions as they are", async () => {

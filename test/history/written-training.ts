@@ -4,6 +4,7 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../src/protocol/config/index.ts";
+import type { Encoding } from "../../src/protocol/dtypes.ts";
 import { Folded } from "../actors/fold/folded.ts";
 import type { JournalWriter } from "../actors/fold/journal-writer.ts";
 import { FoldedHistory } from "./folded-history.ts";
@@ -18,6 +19,8 @@ interface Act {
   readonly parameter: "w" | "b";
   readonly kind: "gradient" | "mix" | "set" | "clock" | "batch" | "set-batch";
   readonly values: readonly number[];
+  /** Encoding of a gradient or a mix. */
+  readonly encoding?: Encoding | undefined;
 }
 
 /** A job's settings and what its trainers do. */
@@ -37,6 +40,7 @@ const act: fc.Arbitrary<Act> = fc.record({
     minLength: ELEMENTS,
     maxLength: ELEMENTS,
   }),
+  encoding: fc.constantFrom(undefined, undefined, "bfloat16", "int8", "e3m0"),
 });
 
 /** Trainings of two trainers, two parameters and any of some optimizers, in step or not. */
@@ -64,24 +68,27 @@ export function historyOf({ mode, optimizer, acts }: Training): FoldedHistory {
 
 function write(
   journal: JournalWriter,
-  { trainer, parameter, kind, values }: Act,
+  { trainer, parameter, kind, values, encoding }: Act,
   steps: Record<Act["trainer"], number>,
   inSteps: boolean,
 ): void {
   const data = Float32Array.from(values);
   const step = inSteps ? { step: steps[trainer] } : {};
   const operation = { op: "grad", ...step } as const;
-  if (kind === "gradient") journal.push(data, operation, { trainer, parameter });
+  const encoded = encoding === undefined ? {} : { encoding };
+  if (kind === "gradient") journal.push(data, operation, { trainer, parameter, ...encoded });
   else if (kind === "mix") {
-    journal.push(data, { op: "mix", alpha: 0.5, beta: 0.5 }, { trainer, parameter });
+    const mix = { op: "mix", alpha: 0.5, beta: 0.5 } as const;
+    journal.push(data, mix, { trainer, parameter, ...encoded });
   } else if (kind === "set") journal.set(data, { trainer, parameter });
   else if (kind === "batch") {
     const updates = ["b", "w"].map(
-      (name) => ({ parameter: name, data, change: { kind: "push", operation } }) as const,
+      (name) =>
+        ({ parameter: name, data, change: { kind: "push", operation, ...encoded } }) as const,
     );
     journal.batch(updates, { trainer });
   } else if (kind === "set-batch") {
-    const push = { kind: "push", operation } as const;
+    const push = { kind: "push", operation, ...encoded } as const;
     const updates = [
       { parameter: "b", data, change: push },
       { parameter: "w", data, change: { kind: "set" } },

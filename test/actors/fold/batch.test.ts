@@ -3,12 +3,12 @@
 // steps; that it is applied once; and that, if one of its entries is rejected, nothing is changed.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { sealMessage } from "../../../src/protocol/codec.ts";
+import { decodeMessage, encodeMessage, sealMessage } from "../../../src/protocol/codec.ts";
 import type {
   ParameterSettings,
   SynchronizationInput,
 } from "../../../src/protocol/config/index.ts";
-import { allocateData, type TensorData } from "../../../src/protocol/dtypes.ts";
+import { allocateData, type Encoding, type TensorData } from "../../../src/protocol/dtypes.ts";
 import type { PushOperation } from "../../../src/protocol/messages/records.ts";
 import { ascending } from "./arbitrary-parts.ts";
 import type { BatchUpdate } from "./batch-payload.ts";
@@ -96,7 +96,8 @@ function gradient({ data, isSparse }: Model, seed: number, operation: PushOperat
 /** What is no gradient: a mix, also of a part, an encoded one, or a set. */
 function other({ data }: Model, seed: number): fc.Arbitrary<Pick<BatchUpdate, "data" | "change">> {
   const mix = { op: "mix", alpha: 0.5, beta: 2 } as const;
-  const encodings = data instanceof Float32Array ? (["bfloat16", "float16"] as const) : [];
+  const encodings =
+    data instanceof Float32Array ? (["bfloat16", "float16", "int8", "e3m0"] as const) : [];
   const changes: BatchUpdate["change"][] = [
     { kind: "set" },
     { kind: "push", operation: mix },
@@ -204,11 +205,18 @@ describe("neighbours of one rule are changed together as they are one by one", (
       ...{ isSparse: fc.boolean(), isSteady: fc.boolean() },
     })
     .filter(({ optimizer, isSparse }) => !isSparse || optimizer !== "none");
-  const call = fc.record({
+  const call = fc.record<{
+    order: number[];
+    form: "whole" | "rows";
+    op: "grad" | "mix" | "set";
+    encoding: Encoding | undefined;
+    isSeen: boolean;
+    seed: number;
+  }>({
     order: fc.shuffledSubarray([...SIZES.keys()], { minLength: 1 }),
     form: fc.constantFrom("whole", "rows"),
     op: fc.constantFrom("grad", "mix", "set"),
-    encoding: fc.constantFrom(undefined, "bfloat16" as const, "float16" as const),
+    encoding: fc.constantFrom(undefined, "bfloat16", "float16", "int8", "e3m0"),
     /** Whether every second gradient names an older version. */
     isSeen: fc.boolean(),
     seed: fc.nat(1000),
@@ -401,6 +409,42 @@ describe("rejected as a whole, with the block in the message, if one of its entr
     folded.journal.batch([push("a", ONES), push("b", ONES)].slice(0, config?.static ? 1 : 2));
     folded.apply();
     expect(folded.block("a").version).toBe(2);
+  });
+});
+
+describe("rejected for groups that no client writes, with the block in the message", () => {
+  // Numbers, counts and norms of two entries are before their scales, and these before their codes.
+  const [SCALES, CODES] = [32, 40];
+  const second = { int8: CODES + 2, e3m0: CODES + 1 };
+
+  test.each<[string, "int8" | "e3m0", (data: DataView) => void, string]>([
+    ["a negative scale", "int8", (data) => data.setFloat32(SCALES + 4, -1, true), "BAD_VALUE"],
+    [
+      "an infinite scale",
+      "e3m0",
+      (data) => data.setUint32(SCALES + 4, 0x7f800000, true),
+      "NON_FINITE",
+    ],
+    [
+      "a scale that is NaN",
+      "int8",
+      (data) => data.setUint32(SCALES + 4, 0x7fc00000, true),
+      "NON_FINITE",
+    ],
+    ["the code -128", "int8", (data) => data.setUint8(second.int8, 0x80), "BAD_VALUE"],
+    ["the code of -0", "e3m0", (data) => data.setUint8(second.e3m0, 0x81), "BAD_VALUE"],
+    ["codes behind the last one", "e3m0", (data) => data.setUint8(CODES + 3, 1), "BAD_MESSAGE"],
+  ])("%s in %s", (_what, encoding, change, code) => {
+    const folded = twoBlocks();
+    const before = folded.content();
+    const grouped = { change: { kind: "push", operation: GRAD, encoding } } as const;
+    const { payload } = folded.journal.batch([push("a", ONES, grouped), push("b", ONES, grouped)]);
+    const { fields, data } = decodeMessage(payload);
+    change(new DataView(data.buffer, data.byteOffset, data.length));
+    payload.set(encodeMessage(fields, data.slice()));
+    const label = code === "BAD_MESSAGE" ? /^runs\[0\]: / : /^entry 1, "b" block 0: /;
+    expect(folded.run()).toMatchObject([{ code, message: expect.stringMatching(label) }]);
+    expect(folded.content()).toBe(before);
   });
 });
 

@@ -52,6 +52,8 @@ export function samples(): Sample[] {
   journal.push(Float32Array.of(1, 1, 1), { op: "grad" }, sender);
   journal.push(Float32Array.of(1, 1, 1), { op: "grad", seen: 1 }, { ...sender, norm: null });
   journal.push(Float32Array.of(1, 1, 1), { op: "grad" }, { ...sender, encoding: "bfloat16" });
+  journal.push(Float32Array.of(1, 1, 1), { op: "grad" }, { ...sender, encoding: "int8" });
+  journal.push(Float32Array.of(1, 1, 1), { op: "grad" }, { ...sender, encoding: "e3m0" });
   journal.push(
     Float64Array.of(1, 1),
     { op: "mix", alpha: 0.5, beta: 2 },
@@ -86,6 +88,17 @@ export function samples(): Sample[] {
     },
   ];
   journal.batch(batch, sender);
+  for (const encoding of ["int8", "e3m0"] as const) {
+    const update = { data: Float32Array.of(1, -2, 3), parameter: "w" };
+    const grouped = { kind: "push", operation: { op: "grad" }, encoding } as const;
+    const rest = { data: Float32Array.of(1, 2), parameter: "rows" };
+    const rows = { part: { rows: Uint32Array.of(2) } };
+    const both = [
+      { ...update, change: grouped },
+      { ...rest, change: { ...grouped, ...rows } },
+    ];
+    journal.batch(both, sender);
+  }
   const init = { kind: "init" } as const;
   journal.batch([{ parameter: "new", data: Float32Array.of(7, 8), change: init }], sender);
   return journal.records.slice(first);
@@ -131,7 +144,9 @@ const entryChange: fc.Arbitrary<EntryChange> = fc.record({
 /** Values that an entry of a record may have in some record, by its name. */
 const LIKELY: Readonly<Record<string, readonly unknown[]>> = {
   dtype: ["int32", "uint32", "int64", "uint64", "float32", "float64", "bfloat16"],
-  encoding: ["bfloat16", "float16", "float32", undefined],
+  encoding: ["bfloat16", "float16", "int8", "e3m0", "float32", undefined],
+  scales: [0, 1, 2, 2 ** 31, undefined],
+  codes: [0, 1, 2, 3, 2 ** 31, undefined],
   part: [[1], [2, 1], [2 ** 31], [1, 0], undefined],
   op: ["grad", "mix", "init"],
   ...{ alpha: [0, 0.5, -1, Number.NaN], beta: [1, 1e308], lr: [0, 0.5, -1, Number.NaN] },

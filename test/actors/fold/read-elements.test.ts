@@ -82,7 +82,7 @@ describe.each(dtypes)("%s", (dtype) => {
   });
 });
 
-describe.each(["bfloat16", "float16"] as const)("in %s", (encoding) => {
+describe.each(["bfloat16", "float16", "int8", "e3m0"] as const)("in %s", (encoding) => {
   const values = Float32Array.from({ length: 100_003 }, (_, i) => Math.fround((i - 50_000) / 7));
   values.set([Number.NaN, Number.POSITIVE_INFINITY, -0, 1e-40], 70_000);
 

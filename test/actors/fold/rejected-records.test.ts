@@ -2,8 +2,9 @@
 // lengths, indices, encodings, element types, rates, versions, static parameters and a full shard.
 import { describe, expect, test } from "vitest";
 import type { ShardOptions } from "../../../src/actors/fold/shard.ts";
-import type { TensorData } from "../../../src/protocol/dtypes.ts";
+import type { Encoding, TensorData } from "../../../src/protocol/dtypes.ts";
 import type { PushOperation, TrainerRecord } from "../../../src/protocol/messages/records.ts";
+import { encoded } from "./batch-payload.ts";
 import { Folded, limitedRules } from "./folded.ts";
 import type { InitInput, JournalWriter, PushInput } from "./journal-writer.ts";
 
@@ -30,6 +31,19 @@ function outcomeOf(
     code: outcome?.code,
     message: outcome?.message,
     changed: folded.content() !== before,
+  };
+}
+
+function withByte(at: number, byte: number): (bytes: Uint8Array) => Uint8Array {
+  return (bytes) => bytes.with(at, byte);
+}
+
+/** Changes the scale of the first group to these bits. */
+function withScale(bits: number): (bytes: Uint8Array) => Uint8Array {
+  return (bytes) => {
+    const changed = bytes.slice();
+    new DataView(changed.buffer).setUint32(0, bits, true);
+    return changed;
   };
 }
 
@@ -237,6 +251,53 @@ describe("elements that are encoded", () => {
     );
     expect(outcome).toMatchObject({ code: "UNSUPPORTED", changed: false });
     expect(outcome.message).toMatch(/bfloat16 is for float32 elements; received float64/);
+  });
+});
+
+describe("groups of elements that no client writes are rejected", () => {
+  const cases: [string, Encoding, (bytes: Uint8Array) => Uint8Array, string, RegExp][] = [
+    ["a scale that is infinite", "int8", withScale(0x7f800000), "NON_FINITE", /finite elements/],
+    ["a scale that is NaN", "e3m0", withScale(0x7fc00000), "NON_FINITE", /finite elements/],
+    ["a scale times which a code overflows", "int8", withScale(0x7f7fffff), "NON_FINITE", /finite/],
+    ["a negative scale", "int8", withScale(0xbf800000), "BAD_VALUE", /"w" block 0.*without a sign/],
+    ["a scale of -0", "e3m0", withScale(0x80000000), "BAD_VALUE", /without a sign/],
+    ["a scale that is NaN with a sign", "int8", withScale(0xffc00000), "BAD_VALUE", /a sign/],
+    ["the code -128", "int8", withByte(5, 0x80), "BAD_VALUE", /from -127 to 127; received -128/],
+    ["the code of -0", "e3m0", withByte(5, 0x81), "BAD_VALUE", /not 8/],
+    [
+      "too few bytes",
+      "int8",
+      (bytes) => bytes.subarray(0, 9),
+      "BAD_LENGTH",
+      /10 bytes; received 9/,
+    ],
+    ["too many bytes", "e3m0", (bytes) => Buffer.concat([bytes, bytes]), "BAD_LENGTH", /7 bytes/],
+    [
+      "a scale alone",
+      "int8",
+      (bytes) => bytes.subarray(0, 4),
+      "BAD_LENGTH",
+      /at least 5; received 4/,
+    ],
+  ];
+
+  test.each(cases)("%s in %s", (_what, encoding, change, code, message) => {
+    const bytes = change(encoded(encoding, VALUES));
+    const outcome = outcomeOf(VALUES, ADAM, (journal) => {
+      const head = { dtype: "float32", encoding, operation: GRAD } as const;
+      journal.trainer({}, bytes, (from): TrainerRecord => ({ verb: "push", ...from, ...head }));
+    });
+    expect(outcome).toEqual({ code, message: expect.stringMatching(message), changed: false });
+  });
+
+  test.each(["int8", "e3m0"] as const)("but in %s a parameter may allow them", (encoding) => {
+    const config = { ...ADAM, allowNonFinite: true };
+    const bytes = withScale(0x7f800000)(encoded(encoding, VALUES));
+    const outcome = outcomeOf(VALUES, config, (journal) => {
+      const head = { dtype: "float32", encoding, operation: GRAD } as const;
+      journal.trainer({}, bytes, (from): TrainerRecord => ({ verb: "push", ...from, ...head }));
+    });
+    expect(outcome).toMatchObject({ code: undefined, changed: true });
   });
 });
 

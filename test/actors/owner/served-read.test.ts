@@ -17,6 +17,8 @@ import {
   decodeElements,
   decodeMessage,
   encodeBatchRead,
+  encodedBytes,
+  encodeElements,
   encodeMessage,
   encodePullRequest,
   type Fields,
@@ -215,6 +217,19 @@ describe("a batched read", () => {
     const decoded = new Float32Array(3);
     decodeElements("bfloat16", data.slice(8, 14), decoded);
     expect(decoded).toEqual(BIAS);
+  });
+
+  test("in an encoding with scales gets those of each entry before its elements", async () => {
+    for (const encoding of ["int8", "e3m0"] as const) {
+      ask([entry({ index: { rows: numbers(1) } }), bias()], { encoding });
+      const [{ values: data }] = (await pieces()) as [ReadChunk];
+      expect(data).toHaveLength(16);
+      const bytes = encodedBytes("float32", encoding, 3);
+      const expected = new Uint8Array(bytes);
+      encodeElements(encoding, BIAS, expected);
+      expect([...data.subarray(8, 8 + bytes)]).toEqual([...expected]);
+      expect(data.subarray(8 + bytes)).toEqual(new Uint8Array(8 - bytes));
+    }
   });
 
   test("gets nothing of a block whose version it has, under the same generation only", async () => {

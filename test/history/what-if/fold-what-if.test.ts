@@ -6,7 +6,7 @@ import type { Shard } from "../../../src/actors/fold/shard.ts";
 import { viewElements } from "../../../src/history/compare-models.ts";
 import { type FoldChanges, foldWhatIf } from "../../../src/history/what-if.ts";
 
-import { l2Norm } from "../../../src/protocol/index.ts";
+import { type Encoding, l2Norm } from "../../../src/protocol/index.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
 import type { FoldedHistory } from "../folded-history.ts";
 import { historyOf, type Training, trainings } from "../written-training.ts";
@@ -34,9 +34,10 @@ function valuesOf(shard: Shard | undefined, parameter = "w"): number[] {
 function gradients(
   trainers: readonly ("alice" | "bob")[],
   kind: "gradient" | "batch" = "gradient",
+  encoding?: Encoding,
 ): Training {
   const acts = trainers.map((trainer) => {
-    return { trainer, parameter: "w", kind, values: [3, 0, 0, 4, 0, 0] } as const;
+    return { trainer, parameter: "w", kind, values: [3, 0, 0, 4, 0, 0], encoding } as const;
   });
   return { mode: "async", optimizer: "sgd", acts };
 }
@@ -108,9 +109,18 @@ describe("left out", () => {
   });
 });
 
-describe.each(["gradient", "batch"] as const)("changed in a %s", (kind) => {
+describe.each([
+  ["gradient", undefined],
+  ["batch", undefined],
+  ["gradient", "int8"],
+  ["batch", "int8"],
+  ["gradient", "e3m0"],
+  ["batch", "e3m0"],
+] as const)("changed in a %s in the encoding %s", (kind, encoding) => {
+  const made = (): FoldedHistory => historyOf(gradients(["alice"], kind, encoding));
+
   test("the learning rate scales a step of SGD", async () => {
-    const { shard, counts } = await fold(historyOf(gradients(["alice"], kind)), {
+    const { shard, counts } = await fold(made(), {
       learningRate: 0.5,
     });
     expect(valuesOf(shard)[3]).toBeCloseTo(1 - 0.5 * 4, 6);
@@ -118,12 +128,12 @@ describe.each(["gradient", "batch"] as const)("changed in a %s", (kind) => {
   });
 
   test("a norm above the limit is scaled down to it, one below stays", async () => {
-    const history = historyOf(gradients(["alice"], kind));
+    const history = made();
     const clipped = await fold(history, { clipNorm: 2 });
     const moved = valuesOf(clipped.shard).map((value) => value - 1);
     expect(l2Norm(Float64Array.from(moved))).toBeCloseTo(0.1 * 2, 5);
     expect(clipped.counts.changed).toBe(1);
-    const { shard, counts } = await fold(history, { clipNorm: 5.01 });
+    const { shard, counts } = await fold(history, { clipNorm: 5.7 });
     expect(counts.changed).toBe(0);
     expect(shard.digest()).toBe(history.own.folded(history.own.lastSeq).digest());
   });

@@ -70,6 +70,13 @@ export const batches: Scene = (writer) => {
     push("rows", floats(4), MIX, { part, encoding: "float16" }),
     { parameter: "double", data: Float64Array.from(floats(24)), change: { kind: "set" } },
   ]);
+  for (const encoding of ["int8", "e3m0"] as const) {
+    writer.batch([
+      push("dense", floats(24), GRAD, { encoding }),
+      push("rows", floats(8), GRAD, { ...rows(2, 5), encoding }),
+      push("double", Float64Array.from(floats(24))),
+    ]);
+  }
   writer.batch([push("rows", floats(24)), push("count", Int32Array.of(7, 8, 9, 1), MIX, rows(3))]);
 };
 

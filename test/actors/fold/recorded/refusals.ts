@@ -64,6 +64,12 @@ export const refusals: Scene = (writer) => {
   push(Float32Array.of(1, Number.NaN, 3), { parameter: "any", norm: Number.NaN });
   push(Float32Array.of(1, 2, 3, 70_000), { ...w, encoding: "float16" });
   push(Float32Array.of(1, 2, 3, 60_000), { ...w, encoding: "float16" });
+  for (const encoding of ["int8", "e3m0"] as const) {
+    push(Float32Array.of(1, 2, Number.POSITIVE_INFINITY, 4), { ...w, encoding, norm: 1 });
+    push(FOUR, { ...w, encoding });
+    push(THREE, { ...w, encoding });
+    push(Float32Array.of(1, Number.NaN, 3), { parameter: "any", norm: Number.NaN, encoding });
+  }
 
   // Parts.
   const one = Float32Array.of(5, 6);
@@ -125,7 +131,13 @@ function malformed({ journal }: SceneWriter): void {
   send("push", { epoch: 0 });
   send("push", { epoch: 1.5 });
   send("push", { dtype: "float8" });
+  send("push", { encoding: "int4" });
   send("push", { encoding: "int8" });
+  send("push", { encoding: "int8" }, Uint8Array.of(0, 0, 128, 63, 1, 2, 128, 4));
+  send("push", { encoding: "int8" }, Uint8Array.of(0, 0, 128, 191, 1, 2, 3, 4));
+  send("push", { encoding: "int8" }, Uint8Array.of(255, 255, 127, 127, 1, 2, 127, 4));
+  send("push", { encoding: "e3m0" }, Uint8Array.of(0, 0, 128, 63, 0x21, 0x83));
+  send("push", { encoding: "e3m0" }, Uint8Array.of(0, 0, 192, 255, 0x21, 0x03));
   send("push", { op: "add" });
   send("push", { op: "mix" });
   send("push", { op: "mix", alpha: Number.NaN, beta: 1 });

@@ -8,6 +8,7 @@ import {
   bytesOf,
   dtypeOf,
   type Encoding,
+  encodedBytes,
   type TensorData,
 } from "../../../../src/protocol/dtypes.ts";
 import { encodeElements } from "../../../../src/protocol/encoding/encoding.ts";
@@ -144,7 +145,7 @@ export class SceneWriter {
 
 function encoded(encoding: Encoding, data: TensorData): Uint8Array {
   if (!(data instanceof Float32Array)) throw new Error(`${encoding} is of float32 only`);
-  const bytes = new Uint8Array(2 * data.length);
+  const bytes = new Uint8Array(encodedBytes("float32", encoding, data.length));
   encodeElements(encoding, data, bytes);
   return bytes;
 }

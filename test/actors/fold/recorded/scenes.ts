@@ -109,7 +109,7 @@ const partsAndEncodings: Scene = (writer) => {
     [7, 4],
   );
   const mix = { op: "mix", alpha: 0.5, beta: -2 } as const;
-  for (const encoding of ["bfloat16", "float16"] as const) {
+  for (const encoding of ["bfloat16", "float16", "int8", "e3m0"] as const) {
     writer.push({ parameter: "dense", data: floats(28), encoding });
     writer.push({ parameter: "dense", data: floats(28), encoding, operation: mix });
     writer.push({ parameter: "rows", data: floats(12), encoding, part: { rows: [0, 2, 6] } });
