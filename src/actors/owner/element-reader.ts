@@ -101,13 +101,12 @@ export class ElementReader {
   /** Encodes all elements, which are contiguous, without gathering them first. */
   #readEncoded(target: Uint8Array, encoding: HalfEncoding): void {
     const { scratch, kernels } = this.#memory;
-    const { dtype } = this.#block;
+    const { dtype, pointer } = this.#block;
     const bytes = encodedBytes(dtype, encoding, 1);
-    const { byteOffset } = this.#block.values();
     const elementBytes = DTYPES[dtype].bytes;
     for (let at = 0; at < target.length; at += ENCODED_CHUNK_BYTES) {
       const n = Math.min(ENCODED_CHUNK_BYTES, target.length - at) / bytes;
-      kernels[NARROW[encoding]](scratch, byteOffset + (at / bytes) * elementBytes, n);
+      kernels[NARROW[encoding]](scratch, pointer + (at / bytes) * elementBytes, n);
       target.set(this.#memory.bytes(scratch, n * bytes), at);
     }
   }
@@ -115,17 +114,16 @@ export class ElementReader {
   /** Gathers short rows, a range of the list at a time. */
   #readRows(target: Uint8Array, rows: Uint32Array, encoding: HalfEncoding | undefined): void {
     const { rowElements } = this.#rows;
-    const { dtype } = this.#block;
+    const { dtype, pointer } = this.#block;
     const elementBytes = DTYPES[dtype].bytes;
     const wireBytes = encodedBytes(dtype, encoding, 1);
     const { scratch, kernels } = this.#memory;
     const ranges = new RowRanges(this.#memory, rowElements, elementBytes);
-    const { byteOffset } = this.#block.values();
     let at = 0;
     for (let first = 0; first < rows.length; first += ranges.rowsMax) {
       const n = Math.min(ranges.rowsMax, rows.length - first);
       ranges.take(rows, first, n);
-      ranges.gather(scratch, byteOffset, n);
+      ranges.gather(scratch, pointer, n);
       const elements = n * rowElements;
       const encoded = encoding === undefined ? scratch : scratch + elements * elementBytes;
       if (encoding !== undefined) kernels[NARROW[encoding]](encoded, scratch, elements);
