@@ -14,10 +14,14 @@ export interface SparseTraffic {
   readonly sparseBytes: number;
 }
 
-/** A step with elements of half the size is to take at most this share of the time. */
-const STEP_TIME_SHARE = 0.65;
+/** A step with shorter elements both ways is to take at most this share of the time. */
+const STEP_TIME_SHARES = { bfloat16: 0.65, int8: 0.45, e3m0: 0.35 } as const;
+const ENCODINGS = Object.keys(STEP_TIME_SHARES) as (keyof typeof STEP_TIME_SHARES)[];
 
-const WARM_UP_TASKS = [{ operation: "step" }, { operation: "step", encoding: "bfloat16" }] as const;
+const WARM_UP_TASKS = [undefined, ...ENCODINGS].map((encoding) => ({
+  operation: "step" as const,
+  ...(encoding && { encoding }),
+}));
 
 const SPARSE_NAME = "sparse push, 1 % of 100,000 rows";
 const SPARSE_SHAPE = [100_000, 64] as const;
@@ -31,7 +35,8 @@ export async function benchTraffic(
   for (const storage of ["file", "memory"] as const) {
     const models = MODELS.filter(
       (model) =>
-        model.blockBytes >= 1024 ** 2 && isWanted(options, stepName(storage, model, "bfloat16")),
+        model.blockBytes >= 1024 ** 2 &&
+        ENCODINGS.some((encoding) => isWanted(options, stepName(storage, model, encoding))),
     ).slice(0, options.quick ? 1 : 2);
     if (models.length === 0) continue;
     await inNewBed(options, async (bed) => {
@@ -54,8 +59,11 @@ export async function benchTraffic(
 
 function stepsOf(job: Parameters<typeof stepMeasurement>[0], model: NamedModel) {
   const plain = stepMeasurement(job, model, undefined, undefined);
-  const comparison = { baseline: plain.name, target: 1 / STEP_TIME_SHARE };
-  return [plain, stepMeasurement(job, model, "bfloat16", comparison)];
+  const encoded = ENCODINGS.map((encoding) => {
+    const comparison = { baseline: plain.name, target: 1 / STEP_TIME_SHARES[encoding] };
+    return stepMeasurement(job, model, encoding, comparison);
+  });
+  return [plain, ...encoded];
 }
 
 /** Pushes all rows of a parameter, then a hundredth of them, spread evenly. */

@@ -9,7 +9,15 @@ import {
   type Fields,
   sealMessage,
 } from "../../src/protocol/codec.ts";
-import { DTYPES, type Dtype, encodedBytes } from "../../src/protocol/dtypes.ts";
+import {
+  DTYPES,
+  type Dtype,
+  ENCODINGS,
+  type Encoding,
+  encodedBytes,
+  groupCount,
+  isGrouped,
+} from "../../src/protocol/dtypes.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { BATCH_ENTRIES_MAX, BATCH_RUNS_MAX } from "../../src/protocol/limits.ts";
 import {
@@ -40,6 +48,8 @@ function numbersOf(count: number, min = 1): fc.Arbitrary<Uint32Array> {
     .map((list) => Uint32Array.from(list));
 }
 
+const ALL_ENCODINGS = Object.keys(ENCODINGS) as Encoding[];
+
 const sum = (numbers: Uint32Array): number => numbers.reduce((total, each) => total + each, 0);
 
 function run(entries: number): fc.Arbitrary<FilledRun> {
@@ -55,7 +65,10 @@ function run(entries: number): fc.Arbitrary<FilledRun> {
   return fc
     .record({
       verb: fc.constantFrom("init" as const, "push" as const, "set" as const),
-      ...{ dtype: dtypes, encoding: fc.constantFrom(undefined, "float16" as const) },
+      ...{
+        dtype: dtypes,
+        encoding: fc.constantFrom<Encoding | undefined>(undefined, ...ALL_ENCODINGS),
+      },
       ...{ operation: operations, norms: floats, seen: versions },
       numbers: fc.array(uint32, length).map((list) => Uint32Array.from(list)),
       ...{ counts: numbersOf(entries), rows: numbersOf(entries), inner: numbersOf(entries) },
@@ -79,9 +92,17 @@ function run(entries: number): fc.Arbitrary<FilledRun> {
               },
         norms: isPush ? given.norms : undefined,
         seen: isPush && operation.op === "grad" ? given.seen : undefined,
-        values: new Uint8Array(encodedBytes(dtype, encoding, sum(counts))).map((_, i) => i),
+        ...valuesOf(dtype, encoding, counts),
       };
     });
+}
+
+/** Bytes in the place of values and scales, as many as entries of these lengths have. */
+function valuesOf(dtype: Dtype, encoding: Encoding | undefined, counts: Uint32Array) {
+  const numbered = (bytes: number): Uint8Array => new Uint8Array(bytes).map((_, i) => i);
+  const groups = isGrouped(encoding) ? sum(counts.map(groupCount)) : 0;
+  const all = counts.reduce((bytes, count) => bytes + encodedBytes(dtype, encoding, count), 0);
+  return { scales: numbered(4 * groups), values: numbered(all - 4 * groups) };
 }
 
 const runs = fc.array(
@@ -101,10 +122,11 @@ test("runs come back as they were written, at any address", () => {
       const batch = parse(writtenBatch(HEAD, given), offset);
       expect(batch.entries).toBe(given.reduce((all, { numbers }) => all + numbers.length, 0));
       let first = 0;
-      batch.runs.forEach(({ values, elements, first: own, ...columns }, i) => {
-        const { values: sent, ...written } = given[i] as FilledRun;
+      batch.runs.forEach(({ values, scales, elements, first: own, ...columns }, i) => {
+        const { values: sent, scales: sentScales = [], ...written } = given[i] as FilledRun;
         expect(columns).toEqual(written);
         expect([...values]).toEqual([...sent]);
+        expect([...scales]).toEqual([...sentScales]);
         expect([own, elements]).toEqual([first, sum(written.counts)]);
         first += written.numbers.length;
       });
@@ -128,9 +150,11 @@ test("whatever is changed in its bytes, it is refused, or its columns fit each o
       for (const [at, value] of changed) bytes[10 + (at % (bytes.length - 10))] = value;
       try {
         const batch = parse(sealMessage({ bytes, data: bytes }));
-        for (const { counts, elements, values, dtype, encoding, parts } of batch.runs) {
+        for (const { counts, elements, dtype, encoding, parts, ...bytes } of batch.runs) {
           expect(sum(counts)).toBe(elements);
-          expect(values.length).toBe(encodedBytes(dtype, encoding, elements));
+          const expected = valuesOf(dtype, encoding, counts);
+          expect(bytes.values.length).toBe(expected.values.length);
+          expect(bytes.scales.length).toBe(expected.scales.length);
           if (parts !== undefined) expect(sum(parts.rows)).toBe(parts.rowList.length);
         }
       } catch (error) {
@@ -186,6 +210,31 @@ describe("a batch is refused", () => {
       { runs: [{ ...RUN, part: [2 ** 31] }] },
       "BAD_LENGTH",
       /./,
+    ],
+    ["in int8 without scales", { runs: [{ ...RUN, encoding: "int8" }] }, "BAD_MESSAGE", /scales/],
+    [
+      "in e3m0 without the length of its codes",
+      { runs: [{ ...RUN, encoding: "e3m0", scales: 2 }] },
+      "BAD_MESSAGE",
+      /codes/,
+    ],
+    [
+      "in int8 with more scales than bytes",
+      { runs: [{ ...RUN, encoding: "int8", scales: 2 ** 40 }] },
+      "BAD_LENGTH",
+      /tensor bytes/,
+    ],
+    [
+      "in int8 with other scales than its entries have",
+      { runs: [{ ...RUN, encoding: "int8", scales: 1 }] },
+      "BAD_LENGTH",
+      /^runs\[0\]: scales: expected 2 for the elements of the entries; received 1/,
+    ],
+    [
+      "in e3m0 with other codes than its entries have",
+      { runs: [{ ...RUN, encoding: "e3m0", scales: 2, codes: 3 }] },
+      "BAD_LENGTH",
+      /^runs\[0\]: codes: expected 2 for the elements of the entries; received 3/,
     ],
     ["with norms that are not there", { runs: [{ ...RUN, norms: true }] }, "BAD_LENGTH", /tensor/],
   ])("%s", (_what, fields, code, text) => {

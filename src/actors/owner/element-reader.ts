@@ -114,12 +114,11 @@ export class ElementReader {
   /** Gathers short rows, a range of the list at a time. */
   #readRows(target: Uint8Array, rows: Uint32Array, encoding: HalfEncoding | undefined): void {
     const { rowElements } = this.#rows;
-    const { dtype } = this.#block;
+    const { dtype, pointer } = this.#block;
     const elementBytes = DTYPES[dtype].bytes;
     const wireBytes = encodedBytes(dtype, encoding, 1);
     const { scratch, kernels } = this.#memory;
     const ranges = new RowRanges(this.#memory, rowElements, elementBytes);
-    const { pointer } = this.#block;
     let at = 0;
     for (let first = 0; first < rows.length; first += ranges.rowsMax) {
       const n = Math.min(ranges.rowsMax, rows.length - first);

@@ -19,7 +19,7 @@ type NarrowGroups = (
   n: number,
 ) => void;
 
-/** Decodes what a {@link NarrowGroups} writes; returns {@link BAD_SCALE} and {@link BAD_CODE} for what is wrong. */
+/** Decodes what a {@link NarrowGroups} writes; returns what is wrong with it, as bits. */
 type WidenGroups = (to: number, scales: number, codes: number, counts: number, n: number) => number;
 
 /** Exports of assembly/index.ts. */
@@ -55,10 +55,8 @@ const KERNELS = {
   e3m0: { narrow: "narrowE3m0", widen: "widenE3m0" },
 } as const;
 
-/** A scale of received groups has the sign bit set. */
+/** What is wrong with received groups: a scale with a sign. The other bit, 2, is for a code that is never written. */
 export const BAD_SCALE = 1;
-/** A code of received groups stands for nothing. */
-export const BAD_CODE = 2;
 
 /** Elements converted at a time: whole groups, and few enough to stay in a near cache. */
 export const CHUNK_ELEMENTS: number = 64 * GROUP_ELEMENTS;
@@ -128,7 +126,7 @@ export class EncodingChunk {
     this.#kernels[KERNELS[encoding].narrow](SCALES, CODES, FLOATS, COUNTS, entries);
   }
 
-  /** Decodes the first `entries` entries into floats. Returns {@link BAD_SCALE} and {@link BAD_CODE}, if any. */
+  /** Decodes the first `entries` entries into floats; returns what is wrong with them, see {@link BAD_SCALE}, or 0. */
   widenGroups(encoding: GroupedEncoding, entries: number): number {
     return this.#kernels[KERNELS[encoding].widen](FLOATS, SCALES, CODES, COUNTS, entries);
   }

@@ -75,6 +75,51 @@ describe("applied", () => {
     expect(grad?.block).toMatchObject({ operation: { op: "grad" }, elements: 4, bytes: 16 });
   });
 
+  test.each([
+    ["int8", 12],
+    ["e3m0", 8],
+  ] as const)("%s, in its bytes, with the elements that are folded", (encoding, bytes) => {
+    const described = withW();
+    const { journal } = described;
+    const gradient = Float32Array.of(4, 0, 0, 0, -2, 0, 0, 0);
+    const change = { kind: "push", operation: { op: "grad" }, encoding } as const;
+    journal.push(gradient, { op: "grad" }, { encoding });
+    journal.batch([{ parameter: "w", data: gradient, change }]);
+    journal.push(gradient.subarray(2), { op: "grad" }, { encoding });
+    journal.push(gradient.with(0, Number.NaN), { op: "grad" }, { encoding, norm: 1 });
+    const broken = { parameter: "w", data: gradient.with(1, Number.NaN), change };
+    journal.batch([broken]);
+    const [single, batched, short, wrong, wrongBatch] = described.events();
+    for (const event of [single, batched]) {
+      expect(event?.block).toMatchObject({ encoding, elements: 8, bytes, dtype: "float32" });
+      expect(event?.block?.statistics).toMatchObject({ max: 4, zeros: 6, nonFinite: 0 });
+      expect(event?.block?.statistics?.min).toBeCloseTo(-2, 1);
+    }
+    expect(short?.outcome).toMatchObject({ kind: "rejected", code: "BAD_LENGTH" });
+    expect(short?.block).toMatchObject({ encoding, elements: 6, bytes: bytes === 12 ? 10 : 7 });
+    for (const event of [wrong, wrongBatch]) {
+      expect(event?.outcome).toMatchObject({ kind: "rejected", code: "NON_FINITE" });
+      expect(event?.block).toMatchObject({ encoding, elements: 8, bytes });
+      expect(event?.block?.statistics).toMatchObject({ nonFinite: 8 });
+    }
+  });
+
+  test("groups that no client writes are described without statistics", () => {
+    const described = withW();
+    const operation = { op: "grad" } as const;
+    const head = { verb: "push", dtype: "float32", encoding: "int8", operation } as const;
+    described.journal.trainer({}, new Uint8Array(12).fill(0x80), (from) => ({ ...from, ...head }));
+    const { outcome, block, undescribed } = described.last();
+    expect(outcome).toMatchObject({ kind: "rejected", code: "BAD_VALUE" });
+    expect(undescribed).toBeUndefined();
+    expect(block).toMatchObject({
+      encoding: "int8",
+      elements: 8,
+      bytes: 12,
+      statistics: undefined,
+    });
+  });
+
   test("init, set, clock, note and hosts' records", () => {
     const described = new Described();
     const { journal } = described;

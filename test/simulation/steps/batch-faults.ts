@@ -19,7 +19,7 @@ export function damagedBatch(entry: Entry, fault: "half" | "twice"): Entry {
   if (!isBatch(entry)) return entry;
   const message = decodeMessage(entry.payload);
   const { step } = parseBatch(message, PARAMETERS.length);
-  const values = new Float64Array(ELEMENTS);
+  const values = new Float32Array(ELEMENTS);
   values[elementOf(entry)] = fault === "twice" ? 2 : 1;
   const parameters = fault === "half" ? PARAMETERS.slice(0, 1) : PARAMETERS;
   return {

@@ -1,7 +1,9 @@
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { type Synchronization, toConfig } from "../../../src/protocol/config/index.ts";
-import { bytesOf } from "../../../src/protocol/dtypes.ts";
+import { bytesOf, type Encoding, encodedBytes, isGrouped } from "../../../src/protocol/dtypes.ts";
+import { encodeElements } from "../../../src/protocol/encoding/encoding.ts";
+import { encodeGroups } from "../../../src/protocol/encoding/grouped.ts";
 import { draftBatch } from "../../../src/protocol/messages/batch-records.ts";
 import { encodeHostRecord, type HostRecord } from "../../../src/protocol/messages/host-records.ts";
 import {
@@ -50,7 +52,7 @@ export type Entry = Publication & JournalRecord;
 export function firstRecords(shard: number, synchronization: Synchronization): Publication[] {
   const config = toConfig({ learningRate: 1 });
   const place = { shape: [ELEMENTS], start: 0, count: ELEMENTS, config };
-  const head = { session: 1, done: 0, reply: "", epoch: 1, dtype: "float64" } as const;
+  const head = { session: 1, done: 0, reply: "", epoch: 1, dtype: "float32" } as const;
   const { shape, start: _start, count: elements } = place;
   const layout = {
     elements,
@@ -67,7 +69,7 @@ export function firstRecords(shard: number, synchronization: Synchronization): P
     publishHost(shard, { verb: "rules", rules: RULES.version, synchronization }),
     publishHost(shard, { verb: "declare", trainer: "initializer", parameters: granted }),
     ...PARAMETERS.map((name, i): Publication => {
-      const draft = draftRecord({ verb: "init", ...head, n: i + 1, ...place }, ELEMENTS * 8);
+      const draft = draftRecord({ verb: "init", ...head, n: i + 1, ...place }, ELEMENTS * 4);
       draft.data.fill(0);
       return {
         subject: SUBJECTS.log(shard, "initializer", "init", name, 0),
@@ -95,18 +97,20 @@ export function publishTrainer(
     const payload = encodeClock({ verb: "clock", ...head, step });
     return { subject: SUBJECTS.clock(shard, trainer), payload, intent };
   }
-  const values = new Float64Array(ELEMENTS);
+  const values = new Float32Array(ELEMENTS);
   values[element] = 1;
+  const encoding = encodingOf(values);
   const operation = { op: "grad", step: mode === "sync" ? step : undefined } as const;
   const record: TrainerRecord = {
-    ...{ verb: "push", ...head, epoch: 1, dtype: "float64", norm: 1, operation },
+    ...{ verb: "push", ...head, epoch: 1, dtype: "float32", encoding, norm: 1, operation },
   };
   if (isBatched(element)) {
     const payload = batchOf(head, operation.step, values);
     return { subject: SUBJECTS.batch(shard, trainer), payload, intent };
   }
-  const draft = draftRecord(record, values.byteLength);
-  draft.data.set(bytesOf(values));
+  const draft = draftRecord(record, encodedBytes("float32", encoding, ELEMENTS));
+  if (encoding === undefined) draft.data.set(bytesOf(values));
+  else encodeElements(encoding, values, draft.data);
   const subject = SUBJECTS.log(shard, trainer, "push", PARAMETER, 0);
   return { subject, payload: sealMessage(draft), intent };
 }
@@ -116,23 +120,40 @@ function numberOf(parameter: string): number {
   return 1 + (PARAMETERS as readonly string[]).indexOf(parameter);
 }
 
+const NO_BYTES = new Uint8Array(0);
+
+/** The encoding of a gradient, by its element that is not 0: all of them hold whole numbers. */
+function encodingOf(values: Float32Array): Encoding | undefined {
+  return ([undefined, "float16", "int8", "e3m0"] as const)[values.findIndex((x) => x !== 0) % 4];
+}
+
 /** A batch with these values for each of some parameters. */
 export function batchOf(
   head: RecordHeader,
   step: number | undefined,
-  values: Float64Array,
+  values: Float32Array,
   parameters: readonly string[] = PARAMETERS,
 ): Uint8Array {
-  const { draft, values: places } = draftBatch(head, [
+  const encoding = encodingOf(values);
+  const counts = new Uint32Array(parameters.length).fill(values.length);
+  const all = new Float32Array(parameters.length * values.length);
+  for (const i of parameters.keys()) all.set(values, i * values.length);
+  const {
+    draft,
+    values: [codes = NO_BYTES],
+    scales: [scales = NO_BYTES],
+  } = draftBatch(head, [
     {
-      ...({ verb: "push", dtype: "float64", encoding: undefined, parts: undefined } as const),
+      ...({ verb: "push", dtype: "float32", encoding, parts: undefined } as const),
       operation: { op: "grad", step },
       numbers: Uint32Array.from(parameters, (name) => numberOf(name)),
-      counts: new Uint32Array(parameters.length).fill(values.length),
+      counts,
       norms: new Float64Array(parameters.length).fill(1),
       seen: undefined,
     },
   ]);
-  for (const i of parameters.keys()) places[0]?.set(bytesOf(values), i * values.byteLength);
+  if (isGrouped(encoding)) encodeGroups(encoding, counts, all, { scales, codes });
+  else if (encoding === undefined) codes.set(bytesOf(all));
+  else encodeElements(encoding, all, codes);
   return sealMessage(draft);
 }

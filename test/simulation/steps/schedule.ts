@@ -375,8 +375,8 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
 
   #checkValues({ fold }: Owner, shard: number, parameter: string, expected: Float64Array): void {
     const bytes = fold.block(parameter, 0)?.values() ?? new Uint8Array(0);
-    const values = new Float64Array(Uint8Array.from(bytes).buffer);
-    const at = values.findIndex((value, i) => value !== expected[i]);
+    const values = new Float32Array(Uint8Array.from(bytes).buffer);
+    const at = values.findIndex((value, i) => value !== Math.fround(expected[i] as number));
     promise(
       at === -1,
       () => `element ${at} of ${parameter} in shard ${shard} is ${values[at]}, not ${expected[at]}`,

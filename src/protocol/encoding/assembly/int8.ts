@@ -12,13 +12,17 @@ function scaleOf(largest: i32): f32 {
   return scale * <f32>127 < <f32>Infinity ? scale : reinterpret<f32>(reinterpret<i32>(scale) - 1);
 }
 
-/** The codes of four elements, rounded to nearest even. */
+/** 1.5 * 2^23: in a sum with it, float32 has no place for a fraction, and rounds it to nearest even. */
+const WHOLE: f32 = 12582912;
+const WHOLE_BITS: i32 = 0x4b400000;
+
+/** The codes of four elements. Their quotients are below 2^8, so that the lower bits of the sum are the code. */
 // @ts-ignore: decorator
 @inline
 function codesOf(elements: v128, scale: v128): v128 {
-  const near = f32x4.nearest(f32x4.div(elements, scale));
-  const held = f32x4.max(f32x4.min(near, f32x4.splat(127)), f32x4.splat(-127));
-  return i32x4.trunc_sat_f32x4_s(held);
+  const sum = f32x4.add(f32x4.div(elements, scale), f32x4.splat(WHOLE));
+  const near = i32x4.sub(sum, i32x4.splat(WHOLE_BITS));
+  return i32x4.max_s(i32x4.min_s(near, i32x4.splat(127)), i32x4.splat(-127));
 }
 
 /** Encodes a group; returns the bits of its scale. */

@@ -1,0 +1,133 @@
+import { AdadeltaRule, AdagradRule, AdamRule, FtrlRule, MomentumRule, NoneRule, PenalizedRule, RmspropRule, SgdRule, } from "./optimizers.js";
+/** Slots beside the values, each of the values' dtype and size, zero at first. */
+const SLOTS = {
+    none: 0,
+    sgd: 0,
+    momentum: 1,
+    nesterov: 1,
+    adagrad: 1,
+    rmsprop: 1,
+    adadelta: 2,
+    adam: 2,
+    adamw: 2,
+    amsgrad: 3,
+    ftrl: 2,
+};
+/**
+ * Bytes of a gradient that a rule gets at a time: the whole scratch of a shard's memory. Measured with chunks of 4 to
+ * 256 KiB that are staged there, on parameters of 1 and 64 MiB, Adam, AMSGrad and SGD were fastest with the largest
+ * chunk; with L1 and L2 as well, the sizes differed little.
+ */
+export const UPDATE_CHUNK_BYTES = 256 * 1024;
+/** Returns how many slots of the optimizer a block with this configuration has. */
+export function slotCount(config) {
+    return SLOTS[config.optimizer.name];
+}
+/**
+ * Creates the rule of a configuration with its L1 and L2, for blocks in the memory of `kernels`. The rule holds the
+ * coefficients of one update and no state of a block.
+ */
+export function updateRule(kernels, config, dtype) {
+    const { optimizer, l1, l2 } = config;
+    if (optimizer.name === "none")
+        return new NoneRule(kernels, dtype);
+    if (optimizer.name === "ftrl")
+        return new FtrlRule(kernels, dtype, optimizer.beta, l1, l2);
+    // For plain descent lr·(g + l2·p) and lr·g + lr·l2·p are the same.
+    const isCoupled = config.l2Mode === "coupled" || optimizer.name === "sgd";
+    const rule = ruleOf(kernels, optimizer, dtype, isCoupled ? 0 : l2);
+    const coupled = isCoupled ? l2 : 0;
+    return coupled === 0 && l1 === 0 ? rule : new PenalizedRule(kernels, dtype, rule, l1, coupled);
+}
+function ruleOf(kernels, optimizer, dtype, l2) {
+    switch (optimizer.name) {
+        case "sgd":
+            return new SgdRule(kernels, dtype);
+        case "momentum":
+        case "nesterov":
+            return new MomentumRule(kernels, dtype, optimizer.name, optimizer.momentum, l2);
+        case "adagrad":
+            return new AdagradRule(kernels, dtype, optimizer.epsilon, l2);
+        case "rmsprop":
+            return new RmspropRule(kernels, dtype, optimizer.rho, optimizer.epsilon, l2);
+        case "adadelta":
+            return new AdadeltaRule(kernels, dtype, optimizer.rho, optimizer.epsilon, l2);
+        case "adam":
+        case "adamw":
+        case "amsgrad":
+            return new AdamRule(kernels, dtype, optimizer, l2);
+    }
+}
+const SCALE = { float32: "scaleF32", float64: "scaleF64" };
+const CLIP = { float32: "clipF32", float64: "clipF64" };
+const ADD = {
+    int32: "addI32",
+    uint32: "addI32",
+    int64: "addI64",
+    uint64: "addI64",
+    float32: "addF32",
+    float64: "addF64",
+};
+/**
+ * Computes the factor of a gradient before its elements are clipped: `gradientScale`, reduced so that the norm is at
+ * most `clipNorm`. `norm` is the L2 norm of the trainer's whole gradient before scaling; it is known where there is a
+ * `clipNorm`. The factor is 0 for an infinite norm; a NaN norm does not reduce it.
+ */
+export function gradientScale(config, norm) {
+    const { clipNorm, gradientScale: scale } = config;
+    if (clipNorm === undefined || norm === undefined)
+        return scale;
+    const scaled = norm * Math.abs(scale);
+    return scaled > clipNorm ? scale * (clipNorm / scaled) : scale;
+}
+/** Multiplies the `n` elements of a gradient by `scale`, then clips them to ±`clipValue`, in place. */
+export function shapeGradient(kernels, dtype, gradient, n, scale, clipValue) {
+    if (scale !== 1)
+        kernels[SCALE[dtype]](gradient, n, scale);
+    if (clipValue !== undefined)
+        kernels[CLIP[dtype]](gradient, n, clipValue);
+}
+/** `accumulator += gradient` over `n` elements; integers wrap around. */
+export function accumulate(kernels, dtype, accumulator, gradient, n) {
+    kernels[ADD[dtype]](accumulator, gradient, n);
+}
+/**
+ * Computes the learning rate of update `count`, which is 1 for the first; the formulas are at {@link LearningRate}.
+ * The result has the same bits on every machine: powers and cosines come from the kernels.
+ */
+export function learningRateAt(kernels, schedule, count) {
+    const rate = scheduledRate(kernels, schedule, count);
+    const { warmup } = schedule;
+    if (warmup === undefined || count >= warmup.steps)
+        return rate;
+    return rate * (warmup.from + ((1 - warmup.from) * count) / warmup.steps);
+}
+/** Whether {@link learningRateAt} is the same for every update. */
+export function isConstantRate({ schedule, warmup }) {
+    return schedule === "constant" && warmup === undefined;
+}
+function scheduledRate(kernels, schedule, count) {
+    switch (schedule.schedule) {
+        case "constant":
+            return schedule.rate;
+        case "linear":
+            return Math.max(schedule.rate - schedule.a * count, schedule.b);
+        case "polynomial":
+            return schedule.rate * kernels.powF64(1 + schedule.a * count, -schedule.b);
+        case "exponential":
+            return schedule.rate * kernels.powF64(schedule.a, count / schedule.b);
+        case "discrete-exponential":
+            return schedule.rate * kernels.powF64(schedule.a, Math.floor(count / schedule.b));
+        case "cosine": {
+            const { rate, min, steps } = schedule;
+            const wave = kernels.cosF64((Math.PI * Math.min(count, steps)) / steps);
+            return min + ((rate - min) * (1 + wave)) / 2;
+        }
+        case "step": {
+            // The first row begins at 0, so there is always a row.
+            const row = schedule.table.findLast(([from]) => from <= count);
+            return row?.[1] ?? Number.NaN;
+        }
+    }
+}
+//# sourceMappingURL=update-rule.js.map

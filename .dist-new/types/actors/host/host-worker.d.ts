@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=host-worker.d.ts.map

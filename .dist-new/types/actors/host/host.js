@@ -1,0 +1,392 @@
+import { randomUUID } from "node:crypto";
+import { availableParallelism, hostname } from "node:os";
+import { resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { removeLeftTemporaries } from "../../model-files/index.js";
+import { ensureError, PserverError, quoteName, } from "../../protocol/index.js";
+import { fromBrokerError, isRefusedSubscription, orNoJetStream, } from "../../transport/broker-error.js";
+import { payloadBytesMaxOf } from "../../transport/bulk-transport.js";
+import { InitializationKeys, Publication } from "../job/etcd-publication.js";
+import { toAdvertised } from "../job/etcd-space.js";
+import { journalSettings, quotasOf, } from "../job/job-settings.js";
+import { BrokerProbe, LeaseClock, LeaseKeeper } from "../job/leases.js";
+import { leaseTimeoutMs } from "../job/open-job.js";
+import { createLifecycle } from "../lifecycle/service.js";
+import { ControlService, Saver } from "./control-service.js";
+import { HostMemory } from "./host-memory.js";
+import { serveRequests } from "./host-requests.js";
+import { saveQuotasOf } from "./save-quotas.js";
+import { hostKey, ShardClaims } from "./shard-claims.js";
+import { TakeOvers } from "./take-overs.js";
+import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.js";
+import { WorkerPool } from "./worker-pool.js";
+/** Shortest and longest pause between two attempts. */
+const RETRY_MS_MIN = 50;
+const RETRY_MS_MAX = 1_000;
+/**
+ * Repeats the parts of a host's start that the broker cannot do for now, as in a cluster without a leader, until a
+ * deadline that all parts share.
+ */
+export class StartRetries {
+    #connection;
+    #endsAtMs;
+    constructor(connection, timeoutMs) {
+        this.#connection = connection;
+        this.#endsAtMs = performance.now() + timeoutMs;
+    }
+    /**
+     * Returns the result of `work`, which is repeated while its error is retryable and there is time.
+     * @throws its last error; NO_JETSTREAM at once if the broker has no JetStream.
+     */
+    async run(work) {
+        for (let retryMs = RETRY_MS_MIN;; retryMs = Math.min(2 * retryMs, RETRY_MS_MAX)) {
+            try {
+                return await work();
+            }
+            catch (caught) {
+                const error = orNoJetStream(fromBrokerError(caught, "starting"), this.#connection);
+                if (!error.retryable || performance.now() + retryMs >= this.#endsAtMs)
+                    throw error;
+                await delay(retryMs);
+            }
+        }
+    }
+}
+/** Bytes of journal that each shard retains. A journal in memory shares the broker's memory with all others. */
+const RETAIN_BYTES = { file: 1024 ** 3, memory: 64 * 1024 ** 2 };
+const SNAPSHOT_BYTES = 256 * 1024 ** 2;
+/** Journal bytes under way to one worker's connection, shared by its shards. */
+const CREDIT_BYTES = 32 * 1024 ** 2;
+/** How often a host that ends reports that it is still saving shards. */
+const SAVING_REPORT_MS = 3_000;
+/** A host that has opened its job: starts and stops its parts, and reacts to their reports. */
+export class RunningHost {
+    id;
+    settings;
+    stopped;
+    #opening;
+    #emit;
+    #clock;
+    #memory;
+    #pool;
+    #claims;
+    #takeOvers;
+    /** Keeps the host's own lease. */
+    #keeper;
+    /** Publishes the host in etcd, if the job's leases are there. */
+    #publication;
+    #lifecycle;
+    #control;
+    #members;
+    #presence;
+    /** Works only for a job with journals in memory. */
+    #losses;
+    #sessions;
+    /** Shards of this host that are served, have failed, or do not fit. */
+    #settled = new Set();
+    #requests = [];
+    #finish = () => undefined;
+    #closing;
+    #hasReportedOtherAccount = false;
+    #isJobGone = false;
+    /** Shards that are being saved before the host ends, and when that was reported last. */
+    #saving = new Set();
+    #savingReportedMs;
+    /** Makes the parts of the host. Nothing runs before {@link RunningHost.start}. */
+    constructor(opening, job, owners) {
+        const { options, id, connection, subjects } = opening;
+        const { settings, leases } = job;
+        const { shards, leaseMs } = settings;
+        this.id = id;
+        this.settings = settings;
+        this.stopped = new Promise((resolve) => {
+            this.#finish = resolve;
+        });
+        this.#opening = opening;
+        this.#emit = watchEtcd(opening);
+        const onError = (error) => this.#emit({ type: "error", error });
+        // `owner` tells this run of the host from an earlier one with the same id.
+        const value = { owner: randomUUID(), host: id, pid: process.pid, machine: hostname() };
+        this.#clock = new LeaseClock(shards);
+        this.#memory = HostMemory.open({ shards, limitBytes: options.memoryLimitBytes });
+        this.#pool = new WorkerPool(this);
+        this.#claims = new ShardClaims({
+            ...{ job: options.job, shards, host: id, value, leases, leaseMs, clock: this.#clock },
+            events: {
+                onClaimed: (shard) => this.#pool.own(shard),
+                onReleased: (shard) => this.#release(shard),
+                onError,
+            },
+        });
+        const onLost = (error) => void this.#reclaimLease(error);
+        const { modelDirectory } = options;
+        // Commands on the same machine find saved models by it.
+        const told = modelDirectory === undefined ? {} : { modelDirectory: resolve(modelDirectory) };
+        const hostValue = { ...value, ...told };
+        this.#keeper = new LeaseKeeper({ leases, key: hostKey(id), value: hostValue, leaseMs, onLost });
+        this.#publication = opening.etcd && hostPublication(opening, opening.etcd, job, onError);
+        const service = hostLifecycle(opening, job, owners, this.#publication, onError);
+        this.#lifecycle = service;
+        const { job: name, modelDirectory: directory } = options;
+        const quotas = saveQuotasOf(options);
+        const saver = new Saver({ service, owners, directory, quotas, job: name, host: id, onError });
+        this.#control = new ControlService(job, service, owners, saver);
+        const statuses = () => this.#pool.statuses;
+        this.#takeOvers = new TakeOvers({
+            ...{ host: id, statuses },
+            onProgress: (progress) => this.#emit({ type: "taking-over", ...progress }),
+        });
+        this.#members = new MembersWatch({ service, statuses, leaseMs, onError });
+        this.#sessions = new SessionsWatch({ service, statuses, onError });
+        this.#losses = new LossesWatch({
+            ...{ service, leaseMs, onError },
+            onTakenBack: (shard, taken) => this.#emit({ type: "parameters-lost", shard, ...taken }),
+        });
+        this.#presence = new JobWatch({
+            ...{ connection, manager: job.manager, subjects, created: job.created, leaseMs },
+            onGone: (error) => void this.#jobGone(error),
+        });
+    }
+    /** Claims shards and begins to answer requests. @throws as `startHost`. */
+    async start() {
+        const { options, subjects, answers, retries, refusals } = this.#opening;
+        const { workers, ...setup } = this.#workerSetup();
+        await this.#pool.start(workers, setup);
+        if (!(await retries.run(() => this.#keeper.start()))) {
+            throw new PserverError("JOB_EXISTS", `a host with the id ${JSON.stringify(this.id)} is alive in job ${options.job}`, { received: this.id });
+        }
+        await this.#claims.start();
+        this.#takeOvers.start();
+        this.#presence.start();
+        await this.#lifecycle.start();
+        if (this.settings.synchronization.mode !== "async")
+            this.#members.start();
+        if (this.settings.journal === "memory")
+            this.#losses.start();
+        this.#sessions.start();
+        const onOtherAccount = (trainer) => this.#reportOtherAccount(trainer);
+        const reception = { connection: answers, refusals, subjects };
+        this.#requests = serveRequests(reception, this.#lifecycle, this.#control, onOtherAccount);
+        void this.#watchConnection();
+        void this.#watchSubscriptions();
+        // A refused subscription is reported before the host counts as serving.
+        await answers.flush();
+        if (options.modelDirectory !== undefined) {
+            // What hosts that died have left of their saves. It delays nobody, and stops nothing.
+            removeLeftTemporaries(options.modelDirectory, true).catch((thrown) => this.#emit({ type: "error", error: ensureError(thrown) }));
+        }
+        // Last, so that trainers which find the host in etcd are answered.
+        await this.#publication?.start();
+    }
+    /**
+     * Settles when every shard that falls to this host is served or has failed.
+     * @throws TIMEOUT when no take-over has made progress for `stallMs`.
+     */
+    async untilServed(stallMs) {
+        let ended;
+        void this.stopped.then((reason) => {
+            ended = { reason };
+        });
+        await this.#takeOvers.until(() => {
+            if (ended !== undefined) {
+                const text = `host ${this.id} was closed as it started`;
+                throw ended.reason ?? new PserverError("CLOSED", text);
+            }
+            return this.#claims.share.every((shard) => this.#settled.has(shard));
+        }, stallMs);
+    }
+    close() {
+        return this.stop(undefined);
+    }
+    /** Stops all parts, once; `reason` becomes the result of {@link RunningHost.stopped}. */
+    stop(reason) {
+        this.#closing ??= this.#shutDown(reason);
+        return this.#closing;
+    }
+    onServing(shard) {
+        this.#emit({ type: "serving", shard });
+        this.#settled.add(shard);
+        this.#members.serving(shard);
+        this.#losses.serving(shard);
+    }
+    /** Reports the trouble. A shard that does not fit into the memory is left to other hosts until it fits. */
+    onTrouble(type, shard, error) {
+        this.#emit({ type: type === "failed" ? "shard-failed" : type, shard, error });
+        if (type === "no-memory") {
+            const needed = Number(error.details["expected"]);
+            this.#claims.decline(shard, () => this.#memory.freeBytes >= needed);
+            this.#settled.add(shard);
+        }
+        // A shard that another host has owned in between is taken over again.
+        if (type === "failed" && error.code !== "NOT_OWNER")
+            this.#settled.add(shard);
+    }
+    onRecovered(recovered) {
+        this.#emit({ type: "shard-recovered", ...recovered });
+    }
+    onFellBack(fallen) {
+        this.#emit({ type: "fell-back", ...fallen });
+    }
+    onCrash(error) {
+        void this.stop(error);
+    }
+    /** Stops owning a shard whose lease another host holds, or is to hold. */
+    #release(shard) {
+        this.#pool.disown(shard);
+        this.#settled.delete(shard);
+        this.#emit({ type: "released", shard });
+    }
+    /** Stops the host: its state of a job that is gone must not get into a new job of the same name. */
+    async #jobGone(reason) {
+        this.#isJobGone = true;
+        await this.stop(reason);
+    }
+    /** Claims the host's own lease again after an outage of the broker, until it is held. */
+    async #reclaimLease(reason) {
+        this.#emit({ type: "error", error: reason });
+        while (this.#closing === undefined) {
+            try {
+                if (await this.#keeper.start())
+                    return;
+                const text = `another host has joined job ${this.#opening.options.job} under the id ${JSON.stringify(this.id)}`;
+                await this.stop(new PserverError("NOT_OWNER", text, { received: this.id }));
+            }
+            catch (error) {
+                this.#emit({ type: "error", error: ensureError(error) });
+            }
+            await delay(this.settings.leaseMs / 10);
+        }
+    }
+    /** Reports once that requests come from another account: such trainers repeat them and are never answered. */
+    #reportOtherAccount(trainer) {
+        if (this.#hasReportedOtherAccount)
+            return;
+        this.#hasReportedOtherAccount = true;
+        const text = `trainer ${quoteName(trainer)} sends requests from another account of the broker and is not answered: ` +
+            "start every host with --across-accounts if trainers have an account of their own";
+        this.#emit({ type: "error", error: new PserverError("UNSUPPORTED", text, { trainer }) });
+    }
+    /** Stops the host if a subscription is refused: it would seem to serve, but hear no requests. */
+    async #watchSubscriptions() {
+        for await (const status of this.#opening.answers.status()) {
+            if (status.type !== "error" || !isRefusedSubscription(status.error))
+                continue;
+            const error = fromBrokerError(status.error, `host ${this.id} listening`);
+            void this.stop(error);
+        }
+    }
+    async #watchConnection() {
+        for await (const status of this.#opening.connection.status()) {
+            if (status.type === "disconnect") {
+                this.#lifecycle.disconnected();
+                this.#emit({ type: "disconnected" });
+            }
+            else if (status.type === "reconnect") {
+                this.#emit({ type: "reconnected" });
+                this.#presence.reconnected();
+            }
+        }
+    }
+    /**
+     * Stores a shard that is about to be released: its journal in memory may go with the broker next. If it cannot be
+     * stored, that is reported, and the host ends all the same.
+     */
+    async #save(shard) {
+        this.#saving.add(shard);
+        const error = await this.#pool.save(shard, () => this.#reportSaving());
+        this.#saving.delete(shard);
+        if (error !== undefined)
+            this.#emit({ type: "unsaved", shard, error });
+    }
+    /** Reports which shards are still being saved, at most every few seconds. */
+    #reportSaving() {
+        const nowMs = performance.now();
+        this.#savingReportedMs ??= nowMs;
+        if (nowMs - this.#savingReportedMs < SAVING_REPORT_MS)
+            return;
+        this.#savingReportedMs = nowMs;
+        this.#emit({ type: "saving", shards: [...this.#saving] });
+    }
+    async #shutDown(reason) {
+        const { connection, answers, etcd } = this.#opening;
+        const savesShards = this.settings.journal === "memory" && !this.#isJobGone;
+        this.#takeOvers.stop();
+        void this.#losses.stop();
+        void this.#presence.stop();
+        // At the same time: a request in work may wait for a shard that another host is to take over.
+        const ended = await Promise.allSettled([
+            ...this.#requests.map((requests) => requests.close()),
+            this.#claims.close(savesShards ? (shard) => this.#save(shard) : undefined),
+            this.#lifecycle.close(),
+            this.#members.stop(),
+            this.#sessions.stop(),
+            this.#keeper.stop(),
+            this.#publication?.stop(),
+        ]);
+        await this.#pool.close();
+        etcd?.client.close();
+        await Promise.all([connection.close(), answers.close()]);
+        for (const result of ended) {
+            // A lease that could not be released ends by itself.
+            if (result.status === "fulfilled")
+                continue;
+            this.#emit({ type: "error", error: ensureError(result.reason) });
+        }
+        this.#finish(reason);
+    }
+    /** Returns the setup of every worker thread, and how many there are. */
+    #workerSetup() {
+        const { options } = this.#opening;
+        const { shards, leaseMs, tape } = this.settings;
+        const tapeBytesMax = Math.floor(this.settings.tapeBytesMax / shards);
+        const workers = Math.min(options.workers ?? Math.max(1, availableParallelism() - 1), shards);
+        const journal = journalSettings(this.settings);
+        return {
+            workers,
+            connection: options.connection,
+            answerConnection: options.answerConnection ?? options.connection,
+            job: options.job,
+            acrossAccounts: options.acrossAccounts ?? false,
+            host: this.id,
+            ...{ shards, leaseMs, tape, tapeBytesMax, journal },
+            leases: this.#clock.buffer,
+            memory: this.#memory.buffer,
+            memoryLimitBytes: options.memoryLimitBytes,
+            retainBytes: options.retainBytes ?? RETAIN_BYTES[journal.storage],
+            snapshotBytes: Math.min(options.snapshotBytes ?? SNAPSHOT_BYTES, journal.bytesMax / 4),
+            creditBytes: Math.floor((CREDIT_BYTES * workers) / shards),
+        };
+    }
+}
+/**
+ * Reports when etcd is lost and when it is back. Returns the function that emits the host's other events, without
+ * repeated errors of etcd.
+ */
+function watchEtcd({ options, etcd }) {
+    const emit = options.onEvent ?? (() => undefined);
+    etcd?.client.watch((error) => emit(error === undefined ? { type: "etcd-back" } : { type: "etcd-lost", error }));
+    return (event) => {
+        if (event.type !== "error" || event.error.code !== "NO_ETCD")
+            emit(event);
+    };
+}
+function hostLifecycle({ options, id, connection }, { settings, bucket, created, madeNow, leases }, owners, publication, onError) {
+    const { shards, journal, leaseMs, synchronization } = settings;
+    const quotas = quotasOf(settings);
+    return createLifecycle({
+        job: { job: options.job, made: created, shards, journal, leaseMs, synchronization, quotas },
+        ...{ bucket, madeNow, leases, owners, onError },
+        hostId: id,
+        maxPayloadBytes: payloadBytesMaxOf(connection),
+        ...(publication && { onJobChanged: () => publication.showJob() }),
+    });
+}
+function hostPublication({ options, connection }, space, { settings: { leaseMs }, bucket }, onError) {
+    return new Publication({
+        ...{ client: space.client, keys: space.keys, job: options.job, leaseMs, onError },
+        urls: toAdvertised(options.etcd?.advertise ?? options.connection.servers),
+        probe: new BrokerProbe(connection, leaseTimeoutMs(leaseMs)),
+        initialization: new InitializationKeys(space, bucket),
+    });
+}
+//# sourceMappingURL=host.js.map

@@ -1,0 +1,366 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { asMap, busy, ensureError, PserverError, textField } from "../../protocol/index.js";
+import { fromBrokerError } from "../../transport/broker-error.js";
+import { mapConcurrently, Repeater, systemClock } from "../concurrent.js";
+const TRIES_MAX = 8;
+/**
+ * Repeats `attempt` while it returns undefined: somebody else wrote in between.
+ * @throws BUSY after 8 attempts.
+ */
+export async function settleLease(key, attempt) {
+    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+        const answer = await attempt();
+        if (answer !== undefined)
+            return answer;
+        await delay(Math.random() * 5 * tries);
+    }
+    throw busy(`lease ${key}: changed by others ${TRIES_MAX} times in a row`, {
+        key,
+        expected: TRIES_MAX,
+    });
+}
+/** Reads the value of a stored lease. @throws BAD_MESSAGE if it is none. */
+export function parseLease(key, stored) {
+    const fields = asMap(stored, `lease ${key}`);
+    return { ...fields, owner: textField(fields, "owner") };
+}
+const NANOSECONDS_PER_MS = 1_000_000;
+/**
+ * The time until which each shard's lease is held, and the number of its tenure: how often it was claimed after a
+ * time in which another host may have held it. Both are shared between the main thread, which renews, and the
+ * workers, which must stop answering by themselves when renewals stop. Times are of the process's monotonic clock,
+ * which all threads share.
+ */
+export class LeaseClock {
+    buffer;
+    #heldUntil;
+    #tenures;
+    /** `buffer`: that of the clock on another thread; without it a new one for `shards` shards is made. */
+    constructor(shards, buffer) {
+        const bytes = shards * BigInt64Array.BYTES_PER_ELEMENT;
+        this.buffer = buffer ?? new SharedArrayBuffer(2 * bytes);
+        this.#heldUntil = new BigInt64Array(this.buffer, 0, shards);
+        this.#tenures = new BigInt64Array(this.buffer, bytes, shards);
+    }
+    /** Notes that the lease of a shard was claimed; {@link extend} follows. */
+    claimed(shard) {
+        Atomics.store(this.#heldUntil, shard, 0n);
+        Atomics.add(this.#tenures, shard, 1n);
+    }
+    /** Notes that the lease of a shard is held for `remainingMs` from now. */
+    extend(shard, remainingMs) {
+        const until = process.hrtime.bigint() + BigInt(Math.round(remainingMs * NANOSECONDS_PER_MS));
+        Atomics.store(this.#heldUntil, shard, until);
+    }
+    /** Notes that the lease of a shard is not held. */
+    end(shard) {
+        Atomics.store(this.#heldUntil, shard, 0n);
+    }
+    /** Number of the present tenure of a shard; undefined while its lease is not held. */
+    tenure(shard) {
+        // In this order: a lease that was claimed in between has a new number, which nobody has proven yet.
+        const isHeld = process.hrtime.bigint() < Atomics.load(this.#heldUntil, shard);
+        return isHeld ? Atomics.load(this.#tenures, shard) : undefined;
+    }
+}
+/** Leases in a bucket whose entries expire: see `ttlMs` of `openBucket`. */
+export class KvLeases {
+    #bucket;
+    /** The last write of this process by key: the renewal after it need not read first. */
+    #written = new Map();
+    constructor(bucket) {
+        this.#bucket = bucket;
+    }
+    async claim(key, value) {
+        return await settleLease(key, async () => {
+            if (this.#note(key, value, await this.#bucket.create(key, value)))
+                return true;
+            const held = await this.#bucket.read(key);
+            // Undefined: it expired between the two requests, so try again.
+            return held && parseLease(key, held.value).owner === value.owner;
+        });
+    }
+    async renew(key, value) {
+        return await settleLease(key, async () => {
+            const written = this.#written.get(key);
+            const held = written?.owner === value.owner ? written : await this.#heldBy(key, value.owner);
+            if (held === undefined)
+                return false;
+            const revision = await this.#bucket.update(key, value, held.revision);
+            // Undefined: somebody else has written since, or it expired; the next attempt reads.
+            return this.#note(key, value, revision) || undefined;
+        });
+    }
+    async release(key, value) {
+        this.#written.delete(key);
+        await settleLease(key, async () => {
+            const held = await this.#heldBy(key, value.owner);
+            if (held === undefined)
+                return true;
+            return (await this.#bucket.remove(key, held.revision)) || undefined;
+        });
+    }
+    async read(key) {
+        const held = await this.#bucket.read(key);
+        return held && parseLease(key, held.value);
+    }
+    async list(prefix) {
+        const leases = await mapConcurrently(await this.#bucket.keys(prefix), async (key) => {
+            const value = await this.read(key);
+            return value === undefined ? [] : [[key, value]];
+        });
+        return new Map(leases.flat());
+    }
+    async keys(prefix) {
+        return new Set(await this.#bucket.keys(prefix));
+    }
+    /** Notes the revision of a write; false if it was refused. */
+    #note(key, { owner }, revision) {
+        if (revision === undefined)
+            this.#written.delete(key);
+        else
+            this.#written.set(key, { owner, revision });
+        return revision !== undefined;
+    }
+    async #heldBy(key, owner) {
+        const held = await this.#bucket.read(key);
+        return held !== undefined && parseLease(key, held.value).owner === owner ? held : undefined;
+    }
+}
+/**
+ * Holds one lease and renews it three times in a lease time. The time is measured from before each
+ * renewal is sent, on a monotonic clock, so the lease ends here before it ends where it is stored.
+ */
+export class LeaseKeeper {
+    #deps;
+    #clock;
+    #heldUntil = Number.NEGATIVE_INFINITY;
+    #running = false;
+    #renewal = Promise.resolve();
+    #cancelTimers = [];
+    #lastError;
+    constructor(deps) {
+        this.#deps = deps;
+        this.#clock = deps.clock ?? systemClock;
+    }
+    /**
+     * Whether the lease is held at this moment. Check before every answer that only the holder may
+     * give: `onLost` depends on a timer, which may be late.
+     */
+    get held() {
+        return this.#running && this.#clock.now() < this.#heldUntil;
+    }
+    /** Claims the lease and, if it was free, keeps it from then on; false if another holds it. */
+    async start() {
+        const sentAt = this.#clock.now();
+        const { leases, key, value } = this.#deps;
+        if (!(await leases.claim(key, value)))
+            return false;
+        this.#running = true;
+        this.#extend(sentAt, "claimed");
+        return true;
+    }
+    /**
+     * Stops renewing, waits for a renewal under way and releases the lease. It throws if the lease cannot be
+     * released: it then ends by itself.
+     */
+    async stop() {
+        const wasRunning = this.#running;
+        this.#end();
+        await this.#renewal;
+        if (wasRunning)
+            await this.#deps.leases.release(this.#deps.key, this.#deps.value);
+    }
+    #extend(sentAt, how) {
+        const { leaseMs, onHeld } = this.#deps;
+        this.#heldUntil = sentAt + leaseMs;
+        onHeld?.(this.#heldUntil - this.#clock.now(), how);
+        this.#schedule(sentAt + leaseMs / 3);
+    }
+    #schedule(renewAt) {
+        this.#clearTimers();
+        const now = this.#clock.now();
+        this.#cancelTimers = [
+            this.#clock.after(Math.max(0, this.#heldUntil - now), () => this.#expire()),
+            this.#clock.after(Math.max(0, renewAt - now), () => {
+                this.#renewal = this.#renew();
+            }),
+        ];
+    }
+    async #renew() {
+        const { leases, key, value, leaseMs } = this.#deps;
+        const sentAt = this.#clock.now();
+        try {
+            const isRenewed = await leases.renew(key, value);
+            // A lease can vanish early with a broker's memory: claim it again.
+            const isHeld = isRenewed || (await leases.claim(key, value));
+            if (!this.#running)
+                return;
+            if (isHeld)
+                this.#extend(sentAt, isRenewed ? "renewed" : "claimed");
+            else
+                this.#lose(`lease ${key} is held by another`);
+        }
+        catch (error) {
+            this.#lastError = ensureError(error);
+            if (this.#running)
+                this.#schedule(this.#clock.now() + leaseMs / 10);
+        }
+    }
+    #expire() {
+        const { key, leaseMs } = this.#deps;
+        this.#lose(`lease ${key} has not been renewed for ${leaseMs} ms`);
+    }
+    #lose(message) {
+        if (!this.#running)
+            return;
+        this.#end();
+        const { key, onLost } = this.#deps;
+        onLost(new PserverError("NOT_OWNER", message, { key }, { cause: this.#lastError }));
+    }
+    #end() {
+        this.#running = false;
+        this.#clearTimers();
+    }
+    #clearTimers() {
+        for (const cancel of this.#cancelTimers)
+            cancel();
+        this.#cancelTimers = [];
+    }
+}
+/**
+ * Tells which leases are lost: those that were absent for a whole lease time in which every poll was answered. So
+ * every holder has a lease time to come back after an outage.
+ */
+export class LeaseView {
+    #deps;
+    #clock;
+    #repeater;
+    /** When a lease was first found absent, by key; only for those that vanished less than a lease time ago. */
+    #absentSince = new Map();
+    #present = new Set();
+    /** Leases that were held before an outage and have not been seen since. */
+    #heldBefore = new Set();
+    /** Start of the time in which all polls were answered; undefined if the last one was not. */
+    #connectedSince;
+    #polledAt = Number.NEGATIVE_INFINITY;
+    constructor(deps) {
+        this.#deps = deps;
+        this.#clock = deps.clock ?? systemClock;
+        this.#repeater = new Repeater(() => this.#poll(), this.#clock);
+    }
+    /** Whether every poll of the past lease time was answered. */
+    get settled() {
+        return (this.#connectedSince !== undefined &&
+            this.#polledAt - this.#connectedSince >= this.#deps.leaseMs);
+    }
+    /** The keys that the last answered poll found. */
+    get present() {
+        return this.#present;
+    }
+    /**
+     * The leases that are held, and those that were held before an outage, until their holders have had a lease time to
+     * come back: all leases end when none can be renewed.
+     */
+    get presumed() {
+        return this.settled ? this.#present : new Set([...this.#present, ...this.#heldBefore]);
+    }
+    /** Whether the lease has been absent for a whole lease time while this process polled. */
+    isLost(key) {
+        if (!this.settled || this.#present.has(key))
+            return false;
+        const absentSince = this.#absentSince.get(key);
+        return absentSince === undefined || this.#polledAt - absentSince >= this.#deps.leaseMs;
+    }
+    /** Polls until {@link LeaseView.stop}; settles after the first poll, answered or not. */
+    async start() {
+        await this.#repeater.start();
+    }
+    /** Stops polling and waits for a poll under way. */
+    async stop() {
+        await this.#repeater.stop();
+    }
+    /** Discards the absences observed so far. Call it when the connection was lost. */
+    disconnected() {
+        this.#connectedSince = undefined;
+        for (const key of this.#present)
+            this.#heldBefore.add(key);
+    }
+    async #poll() {
+        const { leases, prefix, leaseMs, onError, pollMs = leaseMs / 3 } = this.#deps;
+        const sentAt = this.#clock.now();
+        try {
+            const present = await leases.keys(prefix);
+            this.#note(present, sentAt, this.#clock.now());
+        }
+        catch (error) {
+            this.disconnected();
+            onError?.(ensureError(error));
+        }
+        return Math.max(leaseMs / 10, sentAt + pollMs - this.#clock.now());
+    }
+    /**
+     * Notes which leases are absent. An absence counts from the answer that first showed it until the last poll was
+     * sent.
+     */
+    #note(present, sentAt, answeredAt) {
+        const { leaseMs } = this.#deps;
+        // A time in which this process was paused does not count as observed.
+        if (sentAt - this.#polledAt > leaseMs)
+            this.disconnected();
+        this.#connectedSince ??= answeredAt;
+        for (const key of this.#present)
+            if (!present.has(key))
+                this.#absentSince.set(key, answeredAt);
+        for (const [key, since] of this.#absentSince) {
+            // For a lease that vanished longer ago, `connectedSince` decides.
+            if (present.has(key) || sentAt - since >= leaseMs)
+                this.#absentSince.delete(key);
+        }
+        this.#polledAt = sentAt;
+        const isChanged = present.size !== this.#present.size || [...present].some((key) => !this.#present.has(key));
+        this.#present = present;
+        if (this.settled)
+            this.#heldBefore.clear();
+        for (const key of present)
+            this.#heldBefore.delete(key);
+        if (isChanged)
+            this.#deps.onChange?.();
+    }
+}
+/** Checks that a broker answers. */
+export class BrokerProbe {
+    #connection;
+    #timeoutMs;
+    #underWay;
+    constructor(connection, timeoutMs) {
+        this.#connection = connection;
+        this.#timeoutMs = timeoutMs;
+    }
+    /** Settles when the broker answers; calls at the same time share one request. @throws NO_BROKER */
+    reach() {
+        this.#underWay ??= this.#ask().finally(() => {
+            this.#underWay = undefined;
+        });
+        return this.#underWay;
+    }
+    async #ask() {
+        let timer;
+        const timeout = new Promise((_, reject) => {
+            timer = setTimeout(() => {
+                const text = `the broker has not answered for ${this.#timeoutMs} ms`;
+                reject(new PserverError("NO_BROKER", text));
+            }, this.#timeoutMs);
+        });
+        try {
+            await Promise.race([this.#connection.flush(), timeout]);
+        }
+        catch (error) {
+            throw fromBrokerError(error, "checking that the broker answers");
+        }
+        finally {
+            clearTimeout(timer);
+        }
+    }
+}
+//# sourceMappingURL=leases.js.map

@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=block-change.js.map

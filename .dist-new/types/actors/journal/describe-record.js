@@ -1,0 +1,299 @@
+import { DTYPES, ENCODINGS, elementsIn, encodedBytes, } from "../../protocol/dtypes.js";
+import { blockRows, partCounts, partElements, readPartIndex, } from "../../protocol/messages/parts.js";
+import { parseClock, parseNote, parseTrainerRecord, } from "../../protocol/messages/records.js";
+import { entryPart, entryPayload, offsetsOf, } from "../fold/batch/run-change.js";
+import { payloadOf } from "../fold/elements.js";
+import { readable } from "../fold/journal-record.js";
+import { measure } from "../fold/statistics.js";
+import { RunLines } from "./run-lines.js";
+/**
+ * Describes a record that was just folded: as one event, or as one for each entry of a batch. Must be called by the
+ * shard's observer, because it measures elements that lie in the record. A batch that changed nothing is one event,
+ * of the entry at fault if there is one, so that it costs no more here than in the fold.
+ */
+export function describeRecord(folded, shard, place) {
+    const { seq, timeMs } = folded;
+    const at = { timeMs, shard: place.shard, generation: place.generation, seq };
+    if (folded.kind === "trainer")
+        return describeTrainers(folded, shard, at);
+    if (folded.kind === "host") {
+        const { verb } = folded.record;
+        return [{ ...at, ...WHOLE, verb, outcome: { kind: "applied" } }];
+    }
+    const { subject, payloadBytes: bytes } = folded;
+    const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
+    return [{ ...at, ...WHOLE, verb: "unreadable", outcome: { kind: "unreadable" }, trainer, bytes }];
+}
+/** Returns the trainer that a record names as its sender; undefined for a host's; "" if it names none. */
+export function senderOf(folded) {
+    if (folded.kind === "host")
+        return undefined;
+    const { subject } = folded;
+    return subject === undefined || subject.by === "host" ? "" : subject.trainer;
+}
+/** Returns the event that stands for records whose lines are left out, at the place of the last of them. */
+export function leftOutLine(folded, place, { records, fromSeq }) {
+    const { seq, timeMs } = folded;
+    const at = { timeMs, shard: place.shard, generation: place.generation, seq, ...WHOLE };
+    const [trainer, note] = [senderOf(folded), { records, from: fromSeq }];
+    return { ...at, verb: "left-out", outcome: { kind: "unreadable" }, trainer, note };
+}
+/** Reads {@link leftOutLine}: which records the event stands for; undefined for any other event. */
+export function leftOutRecords({ verb, note }) {
+    if (verb !== "left-out")
+        return undefined;
+    const [records, fromSeq] = [Number(note?.["records"]), Number(note?.["from"])];
+    return { records, fromSeq };
+}
+/** Limit of the characters of an error's text in an event. */
+const ERROR_LENGTH_MAX = 200;
+/**
+ * Returns the event of a record whose description has failed with `error`: its place, sender and outcome. Must be
+ * called by the shard's observer.
+ */
+export function undescribed(folded, place, error) {
+    const { seq, timeMs } = folded;
+    const event = {
+        ...{ timeMs, shard: place.shard, generation: place.generation, seq, ...WHOLE },
+        undescribed: `${error.code}: ${error.message}`.slice(0, ERROR_LENGTH_MAX).toWellFormed(),
+    };
+    if (folded.kind === "host") {
+        return { ...event, verb: folded.record.verb, outcome: { kind: "applied" } };
+    }
+    const { subject } = folded;
+    const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
+    if (folded.kind === "unreadable") {
+        const outcome = { kind: "unreadable" };
+        return { ...event, verb: "unreadable", outcome, trainer, bytes: folded.payloadBytes };
+    }
+    const { session, n } = folded.header;
+    const verb = folded.subject.by === "trainer" ? folded.subject.verb : folded.subject.by;
+    const bytes = folded.message.data.length;
+    return { ...event, verb, outcome: outcomeOf(folded), trainer, session, n, bytes };
+}
+const WHOLE = { entry: 0, entries: 1 };
+function describeTrainers(folded, shard, at) {
+    const { subject, header, message, change, runs, fault } = folded;
+    const { session, n } = header;
+    const { timeMs, shard: number, generation, seq } = at;
+    const outcome = outcomeOf(folded);
+    const { trainer } = subject;
+    const sender = { timeMs, shard: number, generation, seq, outcome, trainer, session, n };
+    if (change !== undefined) {
+        return [{ ...sender, ...WHOLE, verb: verbOf(change), ...describeChange(change, shard.memory) }];
+    }
+    if (runs.length > 0)
+        return describeRuns(runs, sender, shard.memory);
+    if (subject.by === "clock") {
+        const step = readable(() => parseClock(message.fields))?.step;
+        return [{ ...sender, ...WHOLE, verb: "clock", step }];
+    }
+    if (subject.by === "note") {
+        const note = readable(() => parseNote(message.fields))?.note;
+        return [{ ...sender, ...WHOLE, verb: "note", note }];
+    }
+    if (subject.by === "batch") {
+        const block = fault && faultyChange(fault, shard);
+        if (fault === undefined || block === undefined) {
+            return [{ ...sender, ...WHOLE, verb: "batch", bytes: message.data.length }];
+        }
+        const { verb, operation } = fault.run;
+        const step = operation?.op === "grad" ? operation.step : undefined;
+        return [{ ...sender, ...WHOLE, verb, step, block }];
+    }
+    const record = readable(() => parseTrainerRecord(subject.verb, header, message));
+    if (record === undefined) {
+        return [{ ...sender, ...WHOLE, verb: subject.verb, bytes: message.data.length }];
+    }
+    const block = unappliedChange(subject, record, message.data, shard);
+    return [{ ...sender, ...WHOLE, verb: record.verb, step: stepOf(record), block }];
+}
+/** Describes the entries of a batch that was applied. */
+function describeRuns(runs, { timeMs, shard, generation, seq, outcome, trainer, session, n }, memory) {
+    const events = [];
+    const lines = new RunLines(runs, memory);
+    const { entries } = lines;
+    for (let entry = 0; entry < entries; entry++) {
+        const { verb } = lines;
+        const change = lines.next();
+        const step = change.operation.op === "grad" ? lines.step : undefined;
+        const block = { ...change, statistics: { ...change.statistics } };
+        const at = { timeMs, shard, generation, seq, entry, entries };
+        events.push({ ...at, verb, outcome, trainer, session, n, step, block });
+    }
+    return events;
+}
+/** Describes a batch that was applied, for the tape; undefined for any other record. As {@link describeRecord}. */
+export function batchLines(folded, shard, place) {
+    if (folded.kind !== "trainer" || folded.runs.length === 0)
+        return undefined;
+    const { seq, timeMs, subject, header, runs } = folded;
+    const lines = new RunLines(runs, shard.memory);
+    const { entries, verb, step } = lines;
+    const at = { timeMs, shard: place.shard, generation: place.generation, seq, entry: 0, entries };
+    const sender = { trainer: subject.trainer, session: header.session, n: header.n };
+    return { first: { ...at, verb, outcome: outcomeOf(folded), ...sender, step }, lines };
+}
+function describeChange(change, memory) {
+    const step = change.kind === "gradient" ? change.operation.step : undefined;
+    return { step, block: blockChange(change, memory) };
+}
+/** Describes the entry for which a batch was rejected; undefined if its number tells no block. */
+function faultyChange({ run, place }, shard) {
+    const name = shard.nameOfNumber(run.numbers[place]);
+    if (name === undefined)
+        return undefined;
+    const version = shard.block(name.parameter, name.index)?.version;
+    const offsets = offsetsOf(run, place);
+    const payload = readable(() => entryPayload(run, place, offsets));
+    const { dtype, encoding, operation } = run;
+    const { [place]: elements = 0 } = run.counts;
+    const { [place]: seen = 0 } = run.seen ?? [];
+    const part = entryPart(run, place, offsets);
+    return describeBlock(name.parameter, name.index, operation === undefined ? { op: run.verb === "init" ? "init" : "set" } : operationOf(operation), { dtype, encoding, elements, bytes: encodedBytes(dtype, encoding, elements) }, payload && measure(shard.memory, payload), version, part && partCounts(part), seen === 0 || version === undefined ? undefined : Math.max(0, version - seen));
+}
+function outcomeOf({ outcome, isRepeat }) {
+    const { code, message = "", seq } = outcome;
+    if (isRepeat)
+        return { kind: "repeated", seq: code === "SETTLED" ? 0 : seq };
+    return code === undefined ? { kind: "applied" } : { kind: "rejected", code, message };
+}
+function verbOf({ kind }) {
+    return kind === "init" || kind === "set" ? kind : "push";
+}
+function stepOf(record) {
+    return record.verb === "push" && record.operation.op === "grad"
+        ? record.operation.step
+        : undefined;
+}
+/**
+ * Returns what a change did to its block. Makes objects of one shape, without object spread, which is slow in V8:
+ * this runs for every update that a host folds.
+ */
+function blockChange(change, memory) {
+    if (change.kind === "init") {
+        const { name, record, data } = change;
+        const payload = { dtype: record.dtype, bytes: data };
+        const statistics = change.statistics ?? measure(memory, payload);
+        const sent = sentOf(payload);
+        return describeBlock(name.parameter, name.index, { op: "init" }, sent, statistics, 1);
+    }
+    const { block, statistics: known } = change;
+    const { parameter, index, dtype, version } = block;
+    if (change.kind === "set") {
+        const payload = { dtype, bytes: change.data };
+        const statistics = known ?? measure(memory, payload);
+        return describeBlock(parameter, index, { op: "set" }, sentOf(payload), statistics, version);
+    }
+    const { payload, part, operation } = change;
+    // A gradient that waits for its step to close has not raised the version.
+    const waits = change.kind === "gradient" && block.plan.accumulator !== undefined;
+    return describeBlock(parameter, index, operationOf(operation), sentOf(payload), known ?? measure(memory, payload), version, part && partCounts(part), behindOf(operation, waits ? version : version - 1));
+}
+function sentOf({ dtype, encoding, bytes, sent }) {
+    return {
+        dtype,
+        encoding: sent?.encoding ?? encoding,
+        elements: Math.floor(bytes.length / wireBytes(dtype, encoding)),
+        bytes: sent?.bytes ?? bytes.length,
+    };
+}
+function describeBlock(parameter, index, operation, { dtype, encoding, elements, bytes }, statistics, version, part, behind) {
+    return {
+        parameter,
+        index,
+        operation,
+        dtype,
+        encoding,
+        part,
+        elements,
+        bytes,
+        statistics,
+        version,
+        behind,
+    };
+}
+/**
+ * Returns the bytes of an element in a record, even in one that is rejected because its type has no such encoding.
+ */
+function wireBytes(dtype, encoding) {
+    return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bits / 8;
+}
+function operationOf(operation) {
+    if (operation.op === "grad")
+        return { op: "grad", lr: operation.lr };
+    const { op, alpha, beta } = operation;
+    return { op, alpha, beta };
+}
+function behindOf(operation, version) {
+    if (operation.op === "mix" || operation.seen === undefined || version === undefined)
+        return undefined;
+    return Math.max(0, version - operation.seen);
+}
+/** Describes an update of one block that changed nothing. */
+function unappliedChange({ parameter, index }, record, data, shard) {
+    const block = shard.block(parameter, index);
+    const version = block?.version;
+    const { dtype } = record;
+    if (record.verb !== "push") {
+        const payload = { dtype, bytes: data };
+        const statistics = measure(shard.memory, payload);
+        const sent = sentOf(payload);
+        return describeBlock(parameter, index, { op: record.verb }, sent, statistics, version);
+    }
+    const { encoding, part } = record;
+    const operation = operationOf(record.operation);
+    const behind = behindOf(record.operation, version);
+    const own = part === undefined ? data : readable(() => elementsOf(block, part, data));
+    const bytes = own ?? data;
+    const elements = countIn(record, bytes, block);
+    // Elements that do not fit the type, or groups that no client writes, are why the record is rejected.
+    const payload = readable(() => {
+        if (own === undefined || elements === undefined)
+            return undefined;
+        return payloadOf({ dtype, encoding }, own, elements);
+    });
+    const sent = {
+        ...{ dtype, encoding, bytes: bytes.length },
+        elements: elements ?? Math.floor(bytes.length / wireBytes(dtype, encoding)),
+    };
+    const statistics = payload && measure(shard.memory, payload);
+    return describeBlock(parameter, index, operation, sent, statistics, version, part, behind);
+}
+/** Counts the elements in the bytes of a push; undefined if there is no such number. */
+function countIn({ dtype, encoding, part }, bytes, block) {
+    return readable(() => {
+        const wanted = block && (part === undefined ? block.count : partElements(part, blockRows(block)));
+        const fits = wanted !== undefined && encodedBytes(dtype, encoding, wanted) === bytes.length;
+        return fits ? wanted : elementsIn(dtype, encoding, bytes.length);
+    });
+}
+/** Counts the elements of a part of a block; undefined if there is no such block. @throws BAD_LENGTH, BAD_INDEX */
+function elementsOf(block, part, data) {
+    return block && readPartIndex(part, data, blockRows(block)).elements;
+}
+/**
+ * Folds the next record and describes it, as far as it can be described. `place` is the shard and the generation of
+ * its journal. Replaces the shard's observer during the call.
+ * @throws as `Shard.apply`.
+ */
+export function foldDescribed(shard, record, place) {
+    let events = [];
+    const before = shard.observer;
+    shard.observer = {
+        observe: (folded) => {
+            events = describeRecord(folded, shard, place);
+        },
+        failed: (folded, error) => {
+            events = [undescribed(folded, place, error)];
+        },
+    };
+    try {
+        const settled = shard.apply(record);
+        return { events, settled };
+    }
+    finally {
+        shard.observer = before;
+    }
+}
+//# sourceMappingURL=describe-record.js.map

@@ -1,0 +1,335 @@
+import { comparePositions, ensureError, PserverError, } from "../../protocol/index.js";
+import { KeptSnapshots } from "../journal/snapshot-store.js";
+import { Snapshotter } from "../journal/snapshotter.js";
+/** Removes the snapshots of a shard that need not be kept, and the journal before the oldest kept. */
+export class Retention {
+    #journal;
+    #store;
+    #kept;
+    #keptBytesMax;
+    #archived;
+    #onLeftBehind;
+    /** Whether an archiver lacked records that were removed. */
+    #isLeftBehind = false;
+    /** Whether the records before a skipped gap may still be there. */
+    #isBeforeGapLeft = false;
+    constructor({ journal, store, kept, keptBytesMax, archived, onLeftBehind }) {
+        this.#onLeftBehind = onLeftBehind;
+        this.#journal = journal;
+        this.#store = store;
+        this.#kept = kept;
+        this.#keptBytesMax = keptBytesMax;
+        this.#archived = archived;
+    }
+    /** Oldest position from which the shard can be rebuilt. */
+    get oldestSeq() {
+        return this.#kept.oldestSeq;
+    }
+    /**
+     * Adds a new snapshot and removes what need not be kept any more.
+     * @returns the journal's state afterwards; undefined if it is gone.
+     */
+    async committed(snapshot) {
+        this.#kept.add(snapshot);
+        return await this.enforce();
+    }
+    /**
+     * Does as {@link committed} for a snapshot after a skipped gap: removes all before it, records once the archivers
+     * have them.
+     */
+    async committedAcrossGap(snapshot) {
+        this.#kept.restartAt(snapshot);
+        this.#isBeforeGapLeft = true;
+        return await this.enforce();
+    }
+    /** Notes that the newest snapshot has another manifest, and removes the former one. */
+    async renewed(newest, formerSeq) {
+        this.#kept.renew(newest);
+        await this.#store.remove([formerSeq]);
+    }
+    /**
+     * Removes what need not be kept, including what an owner that died has left. `isFull`: keeps the newest snapshot
+     * only, because there was no room for another.
+     */
+    async enforce(isFull = false) {
+        this.#kept.dropEarlierGenerations();
+        const { generation } = this.#kept;
+        if (generation === undefined)
+            return undefined;
+        const archived = await this.#archived();
+        let info = await this.#journal.info(generation);
+        if (info !== undefined && this.#isBeforeGapLeft && !this.#kept.holdsBefore(info, archived)) {
+            await this.#journal.purgeBelow(generation, this.oldestSeq);
+            this.#noteArchivers({ generation, seq: this.oldestSeq - 1 }, archived);
+            this.#isBeforeGapLeft = false;
+            info = await this.#journal.info(generation);
+        }
+        const stored = await this.#store.list();
+        const drop = (journal) => this.#kept.dropOldest(journal, archived) ||
+            this.#kept.dropBeyond(stored, this.#keptBytesMax(), isFull);
+        while (info !== undefined && drop(info)) {
+            await this.#journal.purgeBelow(generation, this.oldestSeq);
+            this.#noteArchivers({ generation, seq: this.oldestSeq - 1 }, archived);
+            info = await this.#journal.info(generation);
+        }
+        await this.#store.remove(this.#kept.unneeded(stored));
+        return info;
+    }
+    /** Tells when archivers begin to lack records that were removed, up to a position. */
+    #noteArchivers(removed, archived) {
+        const isBehind = archived.some(({ record }) => comparePositions(record, removed) < 0);
+        if (isBehind && !this.#isLeftBehind)
+            this.#onLeftBehind(removed.seq);
+        this.#isLeftBehind = isBehind;
+    }
+}
+/** Pause after a snapshot that failed. */
+const RETRY_MS = 500;
+/** How many snapshots in which every block has changed may be kept besides {@link SnapshotSettings.olderBytesMax}. */
+const SNAPSHOTS_KEPT = 2;
+/** Share of a journal's limit from which on snapshots are made early. */
+const EARLY_SHARE = 0.5;
+/** Makes the snapshots of one shard when they are due. */
+export class ShardSnapshots {
+    #number;
+    #shard;
+    #settings;
+    #events;
+    #snapshotter;
+    #retention;
+    #manifest;
+    #making;
+    /** Runs after a snapshot that failed, until the next attempt. */
+    #retryTimer;
+    /** The failure that was reported last, since the last success. */
+    #toldFailure;
+    #closed = false;
+    #bytesSinceSnapshot = 0;
+    #journalBytes = 0;
+    #journalBytesMax = 0;
+    constructor({ shard, journal, store, worker }, { recovered, kept, tape }, events) {
+        const { subjects, archivers, snapshotBudget: budget, settings } = worker;
+        const { partBytesMax, retainBytes, olderBytesMax } = settings;
+        this.#number = shard;
+        this.#shard = recovered.shard;
+        this.#settings = settings;
+        this.#events = events;
+        this.#manifest = recovered.manifest;
+        this.#snapshotter = new Snapshotter({
+            ...{ store, subjects, shard, partBytesMax, budget, stored: recovered.stored },
+            onProgress: () => events.onProgress(),
+            ...(tape && { beforeCommit: (position) => tape.flush(position) }),
+        });
+        this.#retention = new Retention({
+            ...{ journal, store, kept: new KeptSnapshots(retainBytes, kept) },
+            keptBytesMax: () => olderBytesMax + SNAPSHOTS_KEPT * recovered.shard.valueBytes,
+            archived: () => archivers.copied(shard),
+            onLeftBehind: (seq) => {
+                const text = `records up to ${seq} were trimmed before an archiver had copied them`;
+                events.onArchiverBehind(new PserverError("HISTORY_LOST", text, { shard, seq }));
+            },
+        });
+    }
+    /** The newest manifest. */
+    get newest() {
+        return this.#manifest;
+    }
+    /** Oldest position from which the shard can be rebuilt. */
+    get oldestSeq() {
+        return this.#retention.oldestSeq;
+    }
+    /** Bytes of the journal: its size when it was last checked, and what was folded since. */
+    get journalBytes() {
+        return this.#journalBytes;
+    }
+    /** Whether the fold has to wait until copies are released. */
+    get holdsUp() {
+        return this.#snapshotter.holdsUp;
+    }
+    /** Returns what the newest manifest begins with. @throws NOT_OWNER if there is no manifest yet. */
+    manifestHeader() {
+        const { seq: _seq, recordCrc: _crc, checksum: _checksum, ...rest } = this.#newest().manifest;
+        const { state: _state, pieces: _pieces, ...header } = rest;
+        return header;
+    }
+    /** Removes what the former owner has left. A failure is reported; the shard is served all the same. */
+    async tidy() {
+        try {
+            await this.#retention.enforce();
+        }
+        catch (error) {
+            this.#tellFailure(ensureError(error));
+        }
+    }
+    /** Notes the size of the journal. */
+    journalIs({ bytes, bytesMax }) {
+        this.#journalBytes = bytes;
+        this.#journalBytesMax = bytesMax;
+    }
+    /**
+     * Counts folded bytes of the journal, and makes a snapshot if one is due. `isCompared`: whether the records are
+     * known to be those that were folded before; no snapshot is made of others.
+     */
+    advanced(bytes, isCompared) {
+        this.#bytesSinceSnapshot += bytes;
+        this.#journalBytes += bytes;
+        if (isCompared)
+            this.#makeIfDue();
+    }
+    /** Must be called before a block's bytes change or are freed. */
+    beforeChange(block) {
+        this.#snapshotter.beforeChange(block);
+    }
+    /** Must be called when a block is gone. */
+    blockRemoved(block) {
+        this.#snapshotter.blockRemoved(block);
+    }
+    /** Ends a snapshot or a renewal under way, because its connection was lost. */
+    abort() {
+        const reason = new PserverError("NO_BROKER", "the broker was lost meanwhile");
+        this.#snapshotter.abort(reason);
+    }
+    /** Starts no further snapshot. */
+    close() {
+        this.#closed = true;
+        clearTimeout(this.#retryTimer);
+    }
+    /** Returns the newest snapshot if it is of `at` or later, else makes a new one; waits for one under way. */
+    async make(at) {
+        await this.#making?.catch(() => undefined);
+        const newest = this.#manifest;
+        if (newest !== undefined && isAtOrAfter(newest.manifest, at))
+            return newest;
+        return await this.#start();
+    }
+    /** Commits the shard as it is when `head` is called, between two records. */
+    async commit(header) {
+        const manifest = await this.#cut(header);
+        await this.#retain((retention) => retention.committed(manifest));
+        this.#toldFailure = undefined;
+        return manifest;
+    }
+    /** Does as {@link commit} for a shard that has skipped a gap: no earlier record is needed then. */
+    async commitAcrossGap(header) {
+        await this.#making?.catch(() => undefined);
+        const manifest = await this.#cut(header);
+        await this.#retain((retention) => retention.committedAcrossGap(manifest));
+    }
+    /**
+     * Writes the newest manifest again under the next term. If the broker takes it, no other host has taken the shard
+     * over since it was first written.
+     * @throws NOT_OWNER if one has.
+     */
+    async renew() {
+        let renewed = this.#newest();
+        const formerSeq = await this.#snapshotter.renew(() => this.#newest(), (stored) => {
+            this.#manifest = stored;
+            renewed = stored;
+        });
+        try {
+            await this.#retention.renewed(renewed, formerSeq);
+        }
+        catch (error) {
+            // The next snapshot removes it.
+            this.#tellFailure(ensureError(error));
+        }
+    }
+    async #cut(header) {
+        return await this.#snapshotter.cut(this.#shard, header, () => this.#manifest?.seq ?? 0, (stored) => {
+            this.#manifest = stored;
+        });
+    }
+    #newest() {
+        if (this.#manifest !== undefined)
+            return this.#manifest;
+        throw new PserverError("NOT_OWNER", `shard ${this.#number} is not taken over yet`);
+    }
+    async #retain(forget) {
+        const info = await forget(this.#retention);
+        if (info !== undefined)
+            this.#journalBytes = info.bytes;
+    }
+    #makeIfDue() {
+        const isPausing = this.#retryTimer !== undefined;
+        if (this.#closed || isPausing || this.#making !== undefined || !this.#isDue())
+            return;
+        // A failure is reported and retried.
+        this.#start().catch(() => undefined);
+    }
+    #isDue() {
+        if (this.#bytesSinceSnapshot === 0)
+            return false;
+        if (this.#bytesSinceSnapshot >= this.#settings.snapshotBytes)
+            return true;
+        const early = this.#journalBytesMax > 0 && this.#journalBytes > EARLY_SHARE * this.#journalBytesMax;
+        // Early snapshots are at least a sixteenth of the limit apart.
+        return early && this.#bytesSinceSnapshot > this.#journalBytesMax / 16;
+    }
+    #start() {
+        if (this.#making !== undefined)
+            return this.#making;
+        const result = this.#makeOrRetry().finally(() => {
+            this.#making = undefined;
+            this.#events.onProgress();
+        });
+        this.#making = result;
+        // The journal may be full by now: then no further record triggers the next snapshot.
+        void result.then(() => this.#makeIfDue(), () => undefined);
+        return result;
+    }
+    async #makeOrRetry() {
+        let bytes = 0;
+        try {
+            return await this.commit(() => {
+                // Records that were folded while the cut waited are in it.
+                bytes = this.#bytesSinceSnapshot;
+                this.#bytesSinceSnapshot = 0;
+                return this.manifestHeader();
+            });
+        }
+        catch (error) {
+            const found = ensureError(error);
+            this.#bytesSinceSnapshot += bytes;
+            if (this.#closed)
+                throw found;
+            if (found.code === "NOT_OWNER")
+                this.#events.onDeposed(found);
+            else {
+                this.#tellFailure(found);
+                if (found.code === "JOURNAL_FULL")
+                    await this.#makeRoom();
+                this.#retryLater();
+            }
+            throw found;
+        }
+    }
+    /** Removes all snapshots but the newest, because the next one was refused. */
+    async #makeRoom() {
+        try {
+            await this.#retain((retention) => retention.enforce(true));
+        }
+        catch (error) {
+            this.#tellFailure(ensureError(error));
+        }
+    }
+    /** Retries by a timer: a full journal gets no record that could trigger it. */
+    #retryLater() {
+        clearTimeout(this.#retryTimer);
+        this.#retryTimer = setTimeout(() => {
+            this.#retryTimer = undefined;
+            this.#makeIfDue();
+        }, RETRY_MS);
+    }
+    #tellFailure(error) {
+        const told = this.#toldFailure;
+        this.#toldFailure = error;
+        if (told?.code === error.code && told.message === error.message)
+            return;
+        this.#events.onSnapshotFailed(error);
+    }
+}
+/** Whether a snapshot includes a position. */
+function isAtOrAfter({ generation, seq }, at) {
+    return generation > at.generation || (generation === at.generation && seq >= at.seq);
+}
+//# sourceMappingURL=shard-snapshots.js.map

@@ -1,0 +1,170 @@
+import { PserverError, visible } from "../../../protocol/errors.js";
+import { showCut } from "../../../protocol/messages/position.js";
+import { addHelp, confirm, openOutput } from "../../context.js";
+import { rebuildWithProgress, resolvePointText, withHistory } from "../../history/with-history.js";
+import { STORE_TIMEOUT_MS, withStore } from "../../open-job.js";
+import { addHistoryOptions, HISTORY_PERMISSIONS, POINT_HELP, } from "../../options/history-options.js";
+import { describeLastFallback, formatCount, formatRecords, nameShards, } from "../../output/amounts.js";
+/** Adds the command `pserver rewind`, which lets a job go on from an earlier point, in place. */
+export function registerRewind(program, context) {
+    const command = program
+        .command("rewind")
+        .summary("let a job go on from an earlier point")
+        .description("let a job go on from an earlier point of its history, while it is served")
+        .option("--to <point>", "the point: a time, a position, a step, an update")
+        .option("--complete", "complete the rewind that was interrupted")
+        .option("--drop", "drop the rewind that was interrupted")
+        .option("-y, --yes", "do not ask");
+    addHistoryOptions(command).action((flags) => runRewind(context, flags));
+    addHelp(command, {
+        "What it does": [
+            "  All shards are rebuilt in the memory of this command, and then put in place of the present",
+            "  ones, one write for each. Every shard gets a new generation: trainers that run are told what",
+            "  was given up, as after an accepted loss, and go on. Parameters that did not exist at the point",
+            "  are gone and may be created anew. The journal that is left stays readable, as SHARD:SEQ@GENERATION",
+            "  and by times, until the next rewind or recovery; one in memory does not.",
+        ],
+        "If it is interrupted": [
+            "  Some shards may have gone back and others not; status and doctor show it. A rewind to another",
+            "  point is refused then: complete the first one with --complete, or by giving its point again, or",
+            "  drop it with --drop, which leaves each shard as it is. If",
+            "  its point has been trimmed, it can only be dropped. After that, a rewind to another point puts",
+            "  the shards together again. A run that was only held up changes nothing any more once another one",
+            "  has completed or dropped its rewind: it ends with BUSY.",
+        ],
+        Points: POINT_HELP,
+        Permissions: HISTORY_PERMISSIONS,
+        "With --json": [
+            '  {"job","at":[{"generation","seq"}],"completed","shards":[{"shard","generation","seq",',
+            '  "fallbacks","served"}],"ready":[name, …],"gone":[name, …]}; completed: whether an interrupted',
+            '  rewind was completed. With --drop: {"job","id","at","goneBack":[shard, …],"unchanged":[…]}.',
+        ],
+        Examples: [
+            '  pserver rewind --job mnist --to "10m ago"',
+            "  pserver rewind --job mnist --to trainer-2/8:1041 --yes",
+            "  pserver rewind --job mnist --complete",
+        ],
+    });
+}
+async function runRewind(context, flags) {
+    const wish = wishOf(flags);
+    checkOwnHistory(flags);
+    const output = openOutput(context, flags);
+    if (wish.kind === "drop")
+        await drop(context, output, flags);
+    else
+        await goBack(context, output, flags, wish);
+}
+/** @throws BAD_VALUE unless exactly one thing is asked for. */
+function wishOf({ to, complete, drop }) {
+    const wishes = [
+        ...(to === undefined ? [] : [{ kind: "to", point: to }]),
+        ...(complete === true ? [{ kind: "complete" }] : []),
+        ...(drop === true ? [{ kind: "drop" }] : []),
+    ];
+    const [wish] = wishes;
+    if (wish !== undefined && wishes.length === 1)
+        return wish;
+    const received = wishes.length === 0 ? "none" : "several";
+    throw new PserverError("BAD_VALUE", `expected one of --to, --complete and --drop; received ${received}`);
+}
+async function goBack(context, output, flags, wish) {
+    // Loaded here, so that other commands start faster.
+    const { findUnfinishedRewind, isSameCut, nothingUnfinished, rewindJob, unfinishedError } = await import("../../../history/continue/rewind-job.js");
+    const { job } = flags;
+    await withHistory(context, flags, async ({ source }) => {
+        await withStore(context, { ...flags, timeout: STORE_TIMEOUT_MS }, async (connection, host) => {
+            const noted = await findUnfinishedRewind(connection, job);
+            if (noted === undefined && wish.kind === "complete")
+                throw nothingUnfinished(job);
+            if (noted !== undefined)
+                await tellUnfinished(output, noted);
+            const at = wish.kind === "to"
+                ? (await resolvePointText(context, output, source, wish.point)).cut
+                : undefined;
+            if (noted !== undefined && at !== undefined && !isSameCut(at, noted.at))
+                throw unfinishedError(job, noted);
+            await ask(context, flags, source, noted?.at ?? at ?? []);
+            const { signal } = context;
+            const rebuild = await rebuildWithProgress(output, source, signal);
+            const rewound = await rewindJob({ connection, host, job, at, rebuild, signal });
+            if (output.json)
+                output.value(rewound);
+            else
+                describe(output, rewound);
+        });
+    });
+}
+async function drop(context, output, flags) {
+    // Loaded here, so that other commands start faster.
+    const { dropRewind } = await import("../../../history/continue/rewind-job.js");
+    const { job } = flags;
+    await withStore(context, { ...flags, timeout: STORE_TIMEOUT_MS }, async (connection, host) => {
+        const dropped = await dropRewind({ connection, host, job });
+        if (output.json)
+            output.value(dropped);
+        else
+            describeDropped(output, dropped);
+    });
+}
+/** @throws BAD_VALUE for a history that may be of another job than the broker's. */
+function checkOwnHistory({ fromFile, broker }) {
+    if (fromFile === undefined && broker)
+        return;
+    const flag = fromFile === undefined ? "--no-broker" : "--from-file";
+    const text = `${flag}: a job goes back in its own history, that of the broker; pserver fork takes any`;
+    throw new PserverError("BAD_VALUE", text);
+}
+async function tellUnfinished(output, { id, at, begunMs }) {
+    const { formatTime } = await import("../../../history/points.js");
+    const begun = formatTime(begunMs);
+    output.message(`the rewind ${id} that began at ${begun} is not complete: the cut ${showCut(at)}`);
+}
+/**
+ * Asks whether to give up all records after the cut.
+ * @throws ABORTED if not.
+ */
+async function ask(context, { job, yes }, source, at) {
+    if (yes === true)
+        return;
+    const { resolvePoint } = await import("../../../history/resolve-point.js");
+    const { cut: now } = await resolvePoint(source, { kind: "now" }, context.signal);
+    const records = now.reduce((sum, { generation, seq }, shard) => {
+        const from = at[shard];
+        return sum + seq - (from?.generation === generation ? from.seq : 0);
+    }, 0);
+    const question = `Let job ${job} go back, and give up ${formatRecords(records)}?`;
+    if (await confirm(context, question))
+        return;
+    throw new PserverError("ABORTED", `job ${job} stays as it is`, { job });
+}
+function describeDropped(output, { job, id, goneBack, unchanged }) {
+    output.message(`dropped the rewind ${id}`);
+    if (goneBack.length === 0) {
+        output.message(`no shard had gone back: job ${job} is as if it had not begun`);
+    }
+    else if (unchanged.length === 0) {
+        output.warning("all shards had gone back and stay there; parameters that did not exist at the point still count as " +
+            `initialized. A rewind to the same point mends that: pserver rewind --job ${job} --to POINT`);
+    }
+    else {
+        output.warning(`${nameShards(goneBack)} had gone back and stay there; ${nameShards(unchanged)} did not. The job has ` +
+            `shards of two times until it is rewound to one point: pserver rewind --job ${job} --to POINT`);
+    }
+}
+function describe(output, { job, shards, gone }) {
+    for (const { shard, generation, fallbacks } of shards) {
+        const lost = describeLastFallback(fallbacks);
+        output.message(`shard ${shard} goes on under generation ${generation}: ${lost}`);
+    }
+    if (gone.length > 0) {
+        const names = gone.map(visible).join(", ");
+        output.message(`gone, and may be created anew: ${names}`);
+    }
+    const unserved = shards.filter(({ served }) => !served);
+    if (unserved.length === 0)
+        return;
+    const what = formatCount(unserved.length, "shard");
+    output.warning(`no host serves ${what} yet: start one with pserver host --job ${job}`);
+}
+//# sourceMappingURL=rewind.js.map

@@ -1,0 +1,70 @@
+import { resolve } from "node:path";
+import { resolveSettings } from "../../client/wire/broker-settings.js";
+import { makeDirectories } from "../../model-files/atomic-write.js";
+import { defined } from "../../protocol/fields.js";
+import { addHelp, openLog } from "../context.js";
+import { hostEventPrinter } from "../host-events.js";
+import { addAnswerOptions, addConnectionOptions, addJobOption, addOutputOptions, toAnswerConnection, toOverrides, } from "../options/connection-options.js";
+import { addHostOptions, toHostSettings } from "../options/host-options.js";
+import { parseId, wholeNumber } from "../options/parse-values.js";
+import { unlessAborted, untilAborted } from "../signals.js";
+const MODEL_DIRECTORY = ".pserver/models";
+/**
+ * Runs one host until it is interrupted.
+ * @throws the error that kept it from starting, or that ended it; ABORTED if it is interrupted before it
+ *   serves.
+ */
+async function runHost(context, output, flags) {
+    const { signal } = context;
+    const modelDirectory = resolve(flags.modelDir ?? MODEL_DIRECTORY);
+    const connection = resolveSettings(toOverrides(flags), context.environment);
+    const answerConnection = toAnswerConnection(flags, connection);
+    const { id: wantedId, replicas } = flags;
+    await makeDirectories(modelDirectory);
+    // Loaded here, so that other commands start faster.
+    const { startHost } = await import("../../actors/host/start-host.js");
+    const host = await unlessAborted(signal, startHost({
+        connection,
+        ...toHostSettings({ ...flags, modelDir: modelDirectory }),
+        ...defined({ answerConnection, id: wantedId, replicas }),
+        onEvent: hostEventPrinter(output),
+    }));
+    const { id } = host;
+    const { shards } = host.settings;
+    const { job } = flags;
+    if (output.json)
+        output.value({ ready: true, id, job, shards });
+    else
+        output.lines([`host ${id} serves job ${job} (${shards} shards in all); Ctrl-C stops it`]);
+    const reason = await Promise.race([untilAborted(signal), host.stopped]);
+    if (reason !== undefined)
+        throw reason;
+    output.message("stopping; Ctrl-C again stops at once");
+    await host.close();
+}
+/** The most copies that JetStream keeps of a stream. */
+const REPLICAS_MAX = 5;
+/** Adds the command `pserver host`, which runs one more host of a job, on a broker that runs already. */
+export function registerHost(program, context) {
+    const command = program
+        .command("host")
+        .summary("join a job as a host, on a broker that runs already")
+        .description("join a job as a host, on a broker that runs already, until Ctrl-C")
+        .option("--id <id>", "the host's id (default: generated)", parseId);
+    addAnswerOptions(addConnectionOptions(command));
+    addOutputOptions(addHostOptions(addJobOption(command), ".pserver/models"))
+        .option("--replicas <n>", "copies of all data of a new job, on a cluster of brokers (default: 1)", wholeNumber(1, REPLICAS_MAX))
+        .action((flags) => runHost(context, openLog(context, flags), flags));
+    addHelp(command, {
+        "With --json": ['  One line once it serves: {"ready":true,"id","job","shards"}.'],
+        Examples: [
+            "  pserver host --url nats://broker:4222",
+            "  pserver host --url nats://broker:4222 --job mnist --model-dir /models",
+            "  pserver host --url nats://a:4222,nats://b:4222,nats://c:4222 --replicas 3",
+            "  pserver host --job mnist --sync ssp --trainers 4 --staleness 3",
+            "  pserver host --job mnist --etcd http://etcd:2379 --etcd-prefix /mnist",
+            "  pserver host --nkey control.nk --answer-nkey answer.nk",
+        ],
+    });
+}
+//# sourceMappingURL=host.js.map

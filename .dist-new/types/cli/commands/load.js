@@ -1,0 +1,262 @@
+import { stat } from "node:fs/promises";
+import { hostname } from "node:os";
+import { isAbsolute, join } from "node:path";
+import { mergeSparse, openModel, shardsByName, underKnownNames, } from "../../model-files/index.js";
+import { toConfig } from "../../protocol/config/index.js";
+import { ensureError, mismatch, PserverError } from "../../protocol/errors.js";
+import { quoteName } from "../../protocol/names.js";
+import { elementCount, sameShape } from "../../protocol/tensor.js";
+import { addHelp, openOutput } from "../context.js";
+import { withAdmin, withTrainer } from "../open-job.js";
+import { addConfigOptions, hasConfig, toConfigs, } from "../options/config-options.js";
+import { addJobOptions, addOutputOptions, addTrainerOption, givenTimeout, WHILE_IN_PROGRESS, } from "../options/connection-options.js";
+import { formatBytes, formatCount } from "../output/amounts.js";
+import { loadableOf } from "../output/left-out.js";
+import { groupBytes, inBoundedOrder, readTensor } from "../tensor-files.js";
+/**
+ * Finds the parameters of an initialized job that each tensor of a file overwrites: the one of its name,
+ * or the sparse shards `<name>:sparse-0` … that a save joins into such a tensor.
+ * @throws UNKNOWN_PARAMETER, BAD_DTYPE, BAD_SHAPE or STATIC for a tensor that does not fit; MISSING_SHARD
+ * if the job lacks one of the shards; BAD_NAME if two tensors go into one parameter.
+ */
+function planOverwrite(tensors, existing) {
+    const byName = new Map(existing.map((info) => [info.name, info]));
+    const shards = shardsByName(existing);
+    const taken = new Set();
+    const plan = new Map();
+    for (const { header } of tensors) {
+        const { name } = header;
+        const own = byName.get(name);
+        const joined = own ? { header: own, parts: [own] } : joinShards(name, shards.get(name));
+        checkFit(header, joined);
+        for (const { name: target } of joined.parts) {
+            if (taken.has(target))
+                throw refusal("BAD_NAME", target, "values once", "values twice");
+            taken.add(target);
+        }
+        plan.set(name, joined.parts);
+    }
+    return plan;
+}
+/** Splits a tensor into those of its target parameters, with their names. The parts are views, not copies. */
+function splitTensor({ dtype, data }, targets) {
+    const parts = [];
+    let start = 0;
+    for (const { name, shape } of targets) {
+        const end = start + elementCount(shape);
+        parts.push([name, { dtype, shape, data: data.subarray(start, end) }]);
+        start = end;
+    }
+    return parts;
+}
+function joinShards(name, shards = []) {
+    const joined = shards.length === 0 ? undefined : mergeSparse(shards)[0];
+    if (joined !== undefined)
+        return joined;
+    const expected = "parameters of the initialized job only";
+    throw refusal("UNKNOWN_PARAMETER", name, expected, "another one");
+}
+function checkFit({ name, dtype, shape }, { header: expected, parts }) {
+    if (expected.dtype !== dtype)
+        throw refusal("BAD_DTYPE", name, expected.dtype, dtype);
+    if (!sameShape(expected.shape, shape)) {
+        throw refusal("BAD_SHAPE", name, `[${expected.shape}]`, `[${shape}]`);
+    }
+    const fixed = parts.find(({ config }) => config.static);
+    if (fixed !== undefined) {
+        throw refusal("STATIC", fixed.name, "parameters that are not static", "a static one");
+    }
+}
+function refusal(code, parameter, expected, received) {
+    return mismatch(code, quoteName(parameter), expected, received, { parameter });
+}
+/**
+ * Initializes a job with the tensors of a model, or overwrites the values of an initialized one. A tensor
+ * that a save joined from sparse shards is split into them again. Memory holds a few tensors at a time.
+ * @throws ALREADY_INITIALIZED if the job is ready or has parameters, and `overwrite` is false; as
+ * {@link planOverwrite} before anything is overwritten; NOT_SELECTED while another trainer initializes
+ * the job; what the client and the file's reader throw.
+ */
+export async function loadModel(client, given, options) {
+    const totalBytes = groupBytes(given);
+    const { signal, timeoutMs } = options;
+    const startedMs = performance.now();
+    const call = () => {
+        if (timeoutMs === undefined)
+            return { signal };
+        return { timeoutMs: Math.max(1, timeoutMs + startedMs - performance.now()), signal };
+    };
+    let doneBytes = 0;
+    const sendAll = (tensors, send) => inBoundedOrder(tensors, async (group) => {
+        const values = new Map();
+        for (const source of group) {
+            signal.throwIfAborted();
+            values.set(source.header.name, await readTensor(source));
+        }
+        await send(values);
+        doneBytes += groupBytes(group);
+        options.onProgress(doneBytes, totalBytes);
+    });
+    const existing = (await client.listParams(call())).filter(({ ready }) => ready);
+    const [first] = existing;
+    if (first !== undefined) {
+        if (!options.overwrite)
+            throw alreadyInitialized(`it has ${quoteName(first.name)}`);
+        const known = new Set(existing.map(({ name }) => name));
+        const tensors = underKnownNames(given, options.metadata, known);
+        const parts = planOverwrite(tensors, existing);
+        await sendAll(tensors, (group) => {
+            const values = [...group].flatMap(([name, tensor]) => splitTensor(tensor, parts.get(name) ?? []));
+            return client.setParams(new Map(values), call());
+        });
+        const parameters = [...parts.values()].reduce((sum, { length }) => sum + length, 0);
+        return { parameters, bytes: totalBytes, overwritten: true };
+    }
+    if (!(await client.beginInit({ ...call(), wait: false })))
+        throw await notSelected(client, call());
+    await sendAll(given, (group) => client.initParams(group, (name) => options.configs.get(name) ?? {}, call()));
+    await client.finishInit(call());
+    return { parameters: given.length, bytes: totalBytes, overwritten: false };
+}
+async function notSelected(client, call) {
+    const { state, by } = await client.status(call);
+    if (state === "ready")
+        return alreadyInitialized(`it was by ${quoteName(by)}`);
+    return new PserverError("NOT_SELECTED", `the job is being initialized by ${quoteName(by)}`, {
+        state,
+        by,
+    });
+}
+function alreadyInitialized(how) {
+    return new PserverError("ALREADY_INITIALIZED", `the job is initialized already: ${how}`);
+}
+const TIMEOUT_MS = 600_000;
+/**
+ * Adds the command `pserver load`, which initializes a job from a model file, or overwrites the values of an
+ * initialized one.
+ */
+export function registerLoad(program, context) {
+    const command = program
+        .command("load")
+        .summary("initialize a job with the model in a file")
+        .description("initialize a job with the parameters of a model file")
+        .argument("<path>", "a .safetensors, .npz, .tar or .tar.gz file, or a saved directory")
+        .option("--overwrite", "overwrite the values of a job that is initialized")
+        .option("--strict", "refuse a file of which a tensor would be left out");
+    addJobOptions(addConfigOptions(command), TIMEOUT_MS, WHILE_IN_PROGRESS);
+    addOutputOptions(addTrainerOption(command)).action((path, flags) => runLoad(context, path, flags, givenTimeout(command)));
+    addHelp(command, {
+        "An initialized job": [
+            "  It is refused with ALREADY_INITIALIZED, and nothing is changed. With --overwrite its",
+            "  parameters get the values of the file, one after the other; what they are updated with",
+            "  stays. Sparse shards, which a save joins, get their rows of the joined tensor back. An",
+            "  interrupted load leaves the job uninitialized: load again.",
+        ],
+        "Where the file is": [
+            "  A path from the current directory. If nothing is there, the model directories of the job's",
+            "  hosts on this machine are looked in, so that load x finds what save x has written.",
+        ],
+        "Element types": [
+            "  Half precision is loaded as float32, integers of 8 and 16 bits and booleans as int32; their",
+            "  values stay the same. Tensors of other types that no parameter has, and those without",
+            "  elements, are left out, each with a warning; --strict refuses such a file instead.",
+        ],
+        Configuration: [
+            "  A model file holds values only. The optimizer is given here; by default it is sgd with the",
+            "  learning rate that each gradient brings. A --config for one parameter overrides one for",
+            "  all, which overrides the other flags. Its entries are in docs/reference/protocol.md.",
+        ],
+        "With --json": ['  {"parameters","bytes","overwritten","skipped"} once it is done.'],
+        Examples: [
+            "  pserver load model.safetensors --optimizer adamw --learning-rate 0.001",
+            "  pserver load --job mnist weights.npz --overwrite",
+            `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"l2":0.1}'`,
+            "  pserver load m.npz --config @training.yaml",
+        ],
+    });
+}
+/**
+ * Opens a model file of this machine: the one that the path leads to, else one that a host of the job has saved
+ * under this name here.
+ * @throws as `openModel`; what keeps the hosts from being asked.
+ */
+async function openHere(context, output, path, flags) {
+    try {
+        return await openModel(path, context.signal);
+    }
+    catch (thrown) {
+        const error = ensureError(thrown);
+        const isAbsent = error.code === "IO" && error.details["errno"] === "ENOENT";
+        if (!isAbsent || isAbsolute(path) || path.split("/").includes(".."))
+            throw error;
+        const directories = await modelDirectories(context, flags);
+        for (const saved of directories.map((directory) => join(directory, path))) {
+            if (!(await isThere(saved)))
+                continue;
+            output.message(`reading ${saved}, as there is no such file here`);
+            return await openModel(saved, context.signal);
+        }
+        const looked = directories.length === 0 ? "" : `, nor is it in ${directories.join(", ")}`;
+        throw new PserverError("IO", error.message + looked, error.details, { cause: error });
+    }
+}
+/** Returns where hosts of the job that run on this machine save models. */
+async function modelDirectories(context, flags) {
+    const { hosts } = await withAdmin(context, flags, (admin) => admin.participants());
+    const here = hosts.filter(({ machine }) => machine === hostname());
+    const directories = here.map(({ modelDirectory }) => modelDirectory);
+    return [...new Set(directories)].filter((directory) => typeof directory === "string");
+}
+async function isThere(path) {
+    try {
+        await stat(path);
+        return true;
+    }
+    catch {
+        // Where it cannot be examined, such as in another container, it is not for this command.
+        return false;
+    }
+}
+async function runLoad(context, path, flags, timeout) {
+    const output = openOutput(context, flags);
+    const model = await openHere(context, output, path, flags);
+    try {
+        const { tensors, leftOut: skipped } = loadableOf(output, model, flags.strict === true);
+        const configs = toConfigs(flags, tensors.map(({ header }) => header.name));
+        const overwrite = flags.overwrite === true;
+        const { metadata } = model;
+        const options = { configs, overwrite, metadata, ...timeout, signal: context.signal };
+        const loaded = await output
+            .progress("loading")
+            .reported((onProgress) => withTrainer(context, flags, (client) => loadModel(client, tensors, { ...options, onProgress })));
+        const { parameters, bytes, overwritten } = loaded;
+        const what = `${formatCount(parameters, "parameter")}, ${formatBytes(bytes)}`;
+        if (output.json)
+            output.value({ ...loaded, skipped });
+        else
+            output.message(`${overwritten ? "overwrote" : "loaded"} ${what}`);
+        if (overwritten && hasConfig(flags)) {
+            output.warning("the job was initialized before: its configuration stays as it was");
+        }
+        if (!overwritten)
+            tellWithoutRate(output, tensors, configs);
+    }
+    finally {
+        await model.close();
+    }
+}
+/** Warns of parameters without a learning rate: each of their gradients must bring one. */
+function tellWithoutRate(output, tensors, configs) {
+    const without = tensors.filter(({ header: { name, dtype } }) => {
+        const { learningRate, optimizer, static: isStatic } = configs.get(name) ?? toConfig();
+        // Updates of integers are added without a learning rate.
+        const isTrained = dtype.startsWith("float") && optimizer.name !== "none" && !isStatic;
+        return isTrained && learningRate === undefined;
+    });
+    const [first] = without;
+    if (first === undefined)
+        return;
+    const which = without.length === 1 ? quoteName(first.header.name) : `${without.length} parameters`;
+    output.message(`no learning rate was given for ${which}: each gradient must bring one`);
+}
+//# sourceMappingURL=load.js.map

@@ -1,0 +1,204 @@
+import { clockText, dateText } from "./event-text.js";
+import { compactNumber } from "./numbers.js";
+/** Number of points of a series above which neighbours are joined. */
+const POINTS_MAX = 4096;
+/** Number of labels that a chart keeps: those of the first named notes. */
+const LABELS_MAX = 64;
+/** Number of values that are not finite of which a chart keeps the places. */
+const NOT_FINITE_MAX = 4096;
+/** How notes name values that are not finite, which are no numbers in JSON. */
+const NOT_FINITE_WORD = /^[+-]?(?:nan|inf(?:inity)?)$/i;
+/** Returns a chart as `--json` prints it. */
+export function chartEntry({ labels, x, y, leftOut, ...chart }) {
+    return { ...chart, marks: labels, leftOut, x, y };
+}
+/** Returns what a chart shows, in one line. */
+export function chartHeading({ title, by, scale, notFiniteCount }) {
+    const scaled = scale === "log" ? ", logarithmic" : "";
+    const crosses = notFiniteCount > 0 ? `; ${NOT_FINITE} not finite: ${notFiniteCount}` : "";
+    return `${title} by ${by === "time" ? "time (UTC)" : "step"}${scaled}${crosses}`;
+}
+/** How charts draw a value that is not finite, at their upper edge. */
+export const NOT_FINITE = "×";
+/** Collects the values of a chart from updates in their order, in bounded memory. */
+export class ChartCollector {
+    #axes;
+    #points = new Map();
+    /** Number of values in a point of a series. */
+    #strides = new Map();
+    #labels = [];
+    #notFinite = [];
+    #notFiniteCount = 0;
+    #leftOut = 0;
+    constructor(axes) {
+        this.#axes = axes;
+    }
+    /** Adds the values and the label of an update; most have none. */
+    add(event) {
+        const x = this.#x(event);
+        if (x === undefined || event.outcome.kind !== "applied")
+            return;
+        const name = event.note?.["mark"];
+        if (name !== undefined && this.#labels.length < LABELS_MAX) {
+            this.#labels.push({ x, name: String(name) });
+        }
+        const value = this.#value(event);
+        if (value === undefined)
+            return;
+        if (!Number.isFinite(value))
+            this.#addNotFinite(this.#nameOf(event), x);
+        else if (this.#axes.scale === "log" && value <= 0)
+            this.#leftOut++;
+        else
+            this.#addValue(this.#nameOf(event), x, value);
+    }
+    /** Names the series of an update. Norms of different parameters are different series. */
+    #nameOf({ trainer = "host", block }) {
+        return block === undefined ? trainer : `${trainer} ${block.parameter}`;
+    }
+    /** Returns the chart of the updates added so far. */
+    chart() {
+        // A trainer of which no value is finite has a line without points, so that the legend names it.
+        const names = new Set([...this.#points.keys(), ...this.#notFinite.map(({ name }) => name)]);
+        const series = [...names]
+            .map((name) => ({ name, points: this.#points.get(name) ?? [] }))
+            .sort((a, b) => (a.name < b.name ? -1 : 1));
+        const all = series.flatMap(({ points }) => points);
+        return {
+            ...{ ...this.#axes, series, labels: this.#labels, leftOut: this.#leftOut },
+            ...{ notFinite: this.#notFinite, notFiniteCount: this.#notFiniteCount },
+            x: extent([...all, ...this.#labels, ...this.#notFinite], ({ x }) => [
+                x,
+                x,
+            ]),
+            y: extent(all, ({ min, max }) => [min, max]),
+        };
+    }
+    #x({ timeMs, note, step }) {
+        if (this.#axes.by === "time")
+            return timeMs;
+        const noted = note?.["step"];
+        return typeof noted === "number" ? noted : step;
+    }
+    #value({ note, block }) {
+        if (this.#axes.title === "norm") {
+            // The norm is that of the finite elements.
+            return (block?.statistics?.nonFinite ?? 0) > 0 ? Number.NaN : block?.statistics?.norm;
+        }
+        const value = note?.[this.#axes.title];
+        if (typeof value === "string" && NOT_FINITE_WORD.test(value))
+            return Number.NaN;
+        return typeof value === "number" ? value : undefined;
+    }
+    #addNotFinite(name, x) {
+        this.#notFiniteCount++;
+        if (this.#notFinite.length < NOT_FINITE_MAX)
+            this.#notFinite.push({ x, name });
+    }
+    #addValue(name, x, value) {
+        const points = this.#points.get(name) ?? [];
+        if (points.length === 0)
+            this.#points.set(name, points);
+        const stride = this.#strides.get(name) ?? 1;
+        const last = points.at(-1);
+        const single = { x, min: value, max: value, mean: value, count: 1 };
+        if (last !== undefined && last.count < stride)
+            points[points.length - 1] = joined(last, single);
+        else
+            points.push(single);
+        if (points.length < POINTS_MAX)
+            return;
+        this.#strides.set(name, 2 * stride);
+        const halved = [];
+        for (let i = 0; i < points.length; i += 2) {
+            const [one, other] = [points[i], points[i + 1]];
+            halved.push(other === undefined ? one : joined(one, other));
+        }
+        this.#points.set(name, halved);
+    }
+}
+function joined(a, b) {
+    const count = a.count + b.count;
+    return {
+        x: a.x,
+        min: Math.min(a.min, b.min),
+        max: Math.max(a.max, b.max),
+        mean: a.mean + ((b.mean - a.mean) * b.count) / count,
+        count,
+    };
+}
+function extent(points, endsOf) {
+    if (points.length === 0)
+        return { min: 0, max: 0 };
+    let [min, max] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const point of points) {
+        const [low, high] = endsOf(point);
+        min = Math.min(min, low);
+        max = Math.max(max, high);
+    }
+    return { min, max };
+}
+const DAY_MS = 86_400_000;
+/** Returns round numbers between two ends, about `count` of them, ends included where they are round. */
+export function niceTicks(min, max, count) {
+    if (!(max > min))
+        return [min];
+    const raw = (max - min) / Math.max(1, count);
+    const power = 10 ** Math.floor(Math.log10(raw));
+    const step = ([1, 2, 5, 10].find((each) => each * power >= raw) ?? 10) * power;
+    const ticks = [];
+    for (let i = Math.ceil(min / step); i * step <= max + step * 1e-9; i++) {
+        // Rounds away what multiplication leaves, such as 0.30000000000000004.
+        ticks.push(Number((i * step).toPrecision(12)));
+    }
+    return ticks;
+}
+/** Writes a place on the horizontal axis. */
+export function xText({ by, x }, at) {
+    if (by === "step")
+        return compactNumber(at);
+    const span = x.max - x.min;
+    if (span >= 2 * DAY_MS)
+        return dateText(at);
+    const clock = clockText(at);
+    return span < 10_000 ? clock : clock.slice(0, 8);
+}
+/** Makes the vertical axis of a chart. */
+export function yAxis({ scale, y }) {
+    if (scale === "log")
+        return logAxis(y);
+    const { min, max } = widened(y);
+    return {
+        fraction: (value) => (value - min) / (max - min),
+        value: (share) => min + share * (max - min),
+        ticks: (count) => niceTicks(min, max, count),
+    };
+}
+/** Makes an axis on which equal ratios of values, which are all above 0, have equal distances. */
+function logAxis(y) {
+    const { min, max } = widened({ min: Math.log10(y.min), max: Math.log10(y.max) });
+    return {
+        fraction: (value) => (Math.log10(value) - min) / (max - min),
+        value: (share) => 10 ** (min + share * (max - min)),
+        ticks: (count) => logTicks(min, max, count),
+    };
+}
+/**
+ * Returns powers of ten between two exponents, or, where there are too few, round values as `niceTicks` does.
+ */
+function logTicks(min, max, count) {
+    const every = Math.max(1, Math.ceil((max - min) / count));
+    const ticks = [];
+    for (let power = Math.ceil(min / every) * every; power <= max; power += every) {
+        ticks.push(Number(`1e${power}`));
+    }
+    return ticks.length > 1 ? ticks : niceTicks(10 ** min, 10 ** max, count);
+}
+/** Returns the ends of an axis, apart even if all values are the same. */
+export function widened({ min, max }) {
+    if (max > min)
+        return { min, max };
+    const margin = Math.abs(min) > 0 ? Math.abs(min) * 0.1 : 1;
+    return { min: min - margin, max: max + margin };
+}
+//# sourceMappingURL=chart.js.map

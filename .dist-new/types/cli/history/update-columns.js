@@ -1,0 +1,289 @@
+import { isPlain, visible } from "../../protocol/errors.js";
+import { cutMiddle, textWidth } from "../output/wrap.js";
+import { blockText, bytesText, clockText, dateText, dateTimeText, noteText, outcomeText, placeText, senderText, verbText, zerosText, } from "./event-text.js";
+import { compactNumber } from "./numbers.js";
+/** Maximum width: on a wider terminal, longer lines would be hard to read. */
+const WIDTH_MAX = 200;
+const GAP = "  ";
+const BLANKS = " ".repeat(WIDTH_MAX);
+/** Width of a line where no terminal limits it. */
+const WIDTH_DEFAULT = 180;
+/**
+ * Title of the first column that describes the update itself; a note's text takes the place of these columns.
+ */
+const SUBJECT = "PARAMETER";
+const OUTCOME = "OUTCOME";
+/** Room that is kept for columns that grow, as far as the terminal is wider than {@link WIDE}. */
+const GROWTH_MAX = 12;
+const WIDE = 96;
+/** Terminals from this width on have the milliseconds of times. */
+const TIME_WIDE = 84;
+const TIME = column("TIME", 12, 0, ({ timeMs }) => clockText(timeMs), { isPlain: true });
+const TIME_SHORT = column("TIME", 8, 0, ({ timeMs }) => clockText(timeMs).slice(0, 8), {
+    isPlain: true,
+});
+const COLUMNS = [
+    column("RECORD", 8, 1, placeText, { isPlain: true, growth: 1 }),
+    column("TRAINER", 14, 1, senderText, { growth: 2, cut: cutSender }),
+    column("UPDATE", 9, 1, verbText, { growth: 1 }),
+    column(SUBJECT, 13, 1, blockText, { growth: 4 }),
+    numeric("BYTES", 8, 5, bytesText),
+    numeric("NORM", 8, 3, ({ block }) => compactNumber(block?.statistics?.norm)),
+    numeric("MIN", 8, 6, ({ block }) => compactNumber(block?.statistics?.min)),
+    numeric("MAX", 8, 6, ({ block }) => compactNumber(block?.statistics?.max)),
+    numeric("MEAN", 8, 7, ({ block }) => compactNumber(block?.statistics?.mean)),
+    numeric("ZEROS", 6, 8, ({ block }) => zerosText(block)),
+    numeric("VERSION", 7, 9, ({ block }) => compactNumber(block?.version)),
+    numeric("BEHIND", 6, 4, ({ block }) => compactNumber(block?.behind)),
+    column(OUTCOME, 7, 2, outcomeText, { growth: 4 }),
+];
+/** The table of `pserver log`, line by line. Its columns are chosen once, for the width of the terminal. */
+export class UpdateLines {
+    #columns;
+    #format;
+    #date = "";
+    constructor(columns, format) {
+        this.#columns = columns;
+        this.#format = format;
+    }
+    /** Makes the table for a terminal of this width. */
+    static of(format) {
+        const width = Number.isFinite(format.width) ? Math.min(format.width, WIDTH_MAX) : WIDTH_DEFAULT;
+        const columns = [width < TIME_WIDE ? TIME_SHORT : TIME, ...COLUMNS];
+        // No more than a terminal is wider, so that it shows every column that a narrower one shows.
+        const growth = Math.min(GROWTH_MAX, Math.max(0, width - WIDE));
+        return new UpdateLines(fitColumns(columns, width, growth), format);
+    }
+    /** Blanks before lines that belong to the one above: as wide as the column of times. */
+    get indent() {
+        return " ".repeat((this.#columns[0]?.width ?? 0) + GAP.length);
+    }
+    /** Returns the line of titles. */
+    titles() {
+        const titles = this.#columns.map((each) => pad(each.title, each)).join(GAP);
+        return this.#format.paint("strong", titles.trimEnd());
+    }
+    /**
+     * Returns the line of an update, after the date if that differs from the date of the line before. If its
+     * column has no room for the outcome, a second line says why an update was not applied.
+     */
+    lines(event) {
+        return this.text([event]).split("\n").slice(0, -1);
+    }
+    /** Returns the lines of consecutive updates as {@link lines} does, each with its newline. */
+    text(events) {
+        let text = "";
+        for (const event of events) {
+            const date = dateText(event.timeMs);
+            if (date !== this.#date) {
+                this.#date = date;
+                text += `${this.#format.paint("faint", `${date} UTC`)}\n`;
+            }
+            text += `${event.note === undefined ? this.#updateLine(event) : this.#noteLine(event)}\n`;
+            const reason = this.#reason(event);
+            if (reason !== undefined)
+                text += `${reason}\n`;
+        }
+        return text;
+    }
+    #reason(event) {
+        const isAsUsual = event.outcome.kind === "applied" && event.undescribed === undefined;
+        if (isAsUsual || event.note !== undefined)
+            return undefined;
+        const outcome = visible(outcomeText(event));
+        const room = this.#columns.find(({ title }) => title === OUTCOME)?.width ?? 0;
+        if (textWidth(outcome) <= room)
+            return undefined;
+        const text = cutMiddle(outcome, widthOf(this.#columns) - this.indent.length);
+        return `${this.indent}${this.#format.paint(styleOf(event) ?? "fail", text)}`;
+    }
+    #updateLine(event) {
+        let line = "";
+        for (const each of this.#columns) {
+            if (each !== this.#columns[0])
+                line += GAP;
+            line += each.title === OUTCOME ? this.#outcome(event, each) : cell(each, event);
+        }
+        return line.trimEnd();
+    }
+    #outcome(event, column) {
+        const text = visible(outcomeText(event));
+        const short = textWidth(text) > column.width ? outcomeWord(event) : text;
+        const shown = pad(short, column).trimEnd();
+        const style = styleOf(event);
+        return style === undefined ? shown : this.#format.paint(style, shown);
+    }
+    /** Writes the line of a note, which has no numbers of its own: its entries take the rest of the line. */
+    #noteLine(event) {
+        const at = this.#columns.findIndex(({ title }) => title === SUBJECT);
+        const [before, rest] = [this.#columns.slice(0, at), this.#columns.slice(at)];
+        const width = widthOf(rest);
+        const refused = event.outcome.kind === "applied" ? "" : ` (${outcomeText(event)})`;
+        const text = cutMiddle(visible(`${noteText(event.note ?? {})}${refused}`), width);
+        const cells = before.map((each) => cell(each, event));
+        return [...cells, this.#format.paint(refused === "" ? "ok" : "warn", text)].join(GAP);
+    }
+}
+function column(title, width, rank, text, more = {}) {
+    return { title, width, rank, text, align: "left", isPlain: false, growth: 0, ...more };
+}
+function numeric(title, width, rank, text) {
+    return column(title, width, rank, text, { align: "right", isPlain: true });
+}
+/** Says in one word what became of an update, for a narrow column. */
+function outcomeWord({ outcome, block, undescribed }) {
+    if (undescribed !== undefined)
+        return "not described";
+    if (outcome.kind === "rejected")
+        return outcome.code;
+    const nonFinite = block?.statistics?.nonFinite ?? 0;
+    return outcome.kind === "applied" && nonFinite > 0 ? "NaN/inf" : outcome.kind;
+}
+function styleOf({ outcome, block, undescribed }) {
+    if (undescribed !== undefined)
+        return "fail";
+    if (outcome.kind === "rejected" || outcome.kind === "unreadable")
+        return "fail";
+    if (outcome.kind === "repeated")
+        return "faint";
+    return (block?.statistics?.nonFinite ?? 0) > 0 ? "fail" : undefined;
+}
+function widthOf(columns) {
+    return columns.reduce((sum, { width }) => sum + width, GAP.length * (columns.length - 1));
+}
+/**
+ * Selects the most important columns that fit beside `growth`; divides the remaining room between those that
+ * grow.
+ */
+function fitColumns(columns, width, growth) {
+    let kept = [...columns];
+    while (widthOf(kept) > width - growth) {
+        const rank = Math.max(...kept.map((each) => each.rank));
+        if (rank <= 1)
+            break;
+        kept = kept.filter((each) => each.rank !== rank);
+    }
+    const left = Math.max(0, width - widthOf(kept));
+    const parts = kept.reduce((sum, { growth: grows }) => sum + grows, 0);
+    return kept.map((each) => ({
+        ...each,
+        width: each.width + (parts === 0 ? 0 : Math.floor((left * each.growth) / parts)),
+    }));
+}
+/** Shortens a sender so that its session and number stay, because no other column tells them. */
+function cutSender(text, width) {
+    const at = text.lastIndexOf("/");
+    const idWidth = width - (text.length - at);
+    return at < 0 || idWidth < 3
+        ? cutMiddle(text, width)
+        : cutMiddle(text.slice(0, at), idWidth) + text.slice(at);
+}
+/** Writes the cell of an update in a column, as wide as the column. */
+function cell(column, event) {
+    const text = column.text(event);
+    return column.isPlain || isPlain(text) ? padPlain(text, column) : pad(visible(text), column);
+}
+/** Pads a visible text to the width of a column; cuts it if it is too long. */
+function pad(text, column) {
+    if (isPlain(text))
+        return padPlain(text, column);
+    const { width, cut = cutMiddle } = column;
+    const columns = textWidth(text);
+    const shown = columns <= width ? text : cut(text, width);
+    return align(shown, width - (shown === text ? columns : textWidth(shown)), column);
+}
+/** Does the same as {@link pad} for printable ASCII, each character of which takes a column. */
+function padPlain(text, column) {
+    const { width, cut = cutMiddle } = column;
+    const missing = width - text.length;
+    return missing < 0 ? cut(text, width) : align(text, missing, column);
+}
+/** Adds so many blanks to a text, on the side that its column leaves free. */
+function align(text, blanks, column) {
+    const blank = BLANKS.slice(0, Math.max(0, blanks));
+    return column.align === "left" ? text + blank : blank + text;
+}
+/** The columns of `--csv`, in order. */
+export const CSV_COLUMNS = [
+    ...[
+        "time",
+        "shard",
+        "generation",
+        "seq",
+        "entry",
+        "trainer",
+        "session",
+        "number",
+        "verb",
+        "step",
+    ],
+    ...["parameter", "block", "op", "alpha", "beta", "learningRate", "dtype", "encoding", "elements"],
+    ...["rows", "inner", "bytes", "norm", "min", "max", "mean", "zeros", "nonFinite", "version"],
+    ...["behind", "outcome", "code", "message", "repeats", "note", "undescribed"],
+];
+/**
+ * Returns the entries of an update under the names of {@link CSV_COLUMNS}; undefined where something is not
+ * known. One literal: object spread would take most of the time of a long listing.
+ */
+export function updateEntry(event) {
+    const { block, outcome } = event;
+    const operation = block?.operation;
+    const statistics = block?.statistics;
+    return {
+        time: dateTimeText(event.timeMs),
+        shard: event.shard,
+        generation: event.generation,
+        seq: event.seq,
+        entry: event.entry,
+        trainer: event.trainer,
+        session: event.session,
+        number: event.n,
+        verb: event.verb,
+        step: event.step,
+        parameter: block?.parameter,
+        block: block?.index,
+        op: operation?.op,
+        alpha: operation?.op === "mix" ? operation.alpha : undefined,
+        beta: operation?.op === "mix" ? operation.beta : undefined,
+        learningRate: operation?.op === "grad" ? operation.lr : undefined,
+        dtype: block?.dtype,
+        encoding: block?.encoding,
+        elements: block?.elements,
+        rows: block?.part?.rows,
+        inner: block?.part?.inner,
+        bytes: block?.bytes ?? event.bytes,
+        // JSON has no infinity: a norm beyond float64 is a text.
+        norm: statistics?.norm === Number.POSITIVE_INFINITY ? "Infinity" : statistics?.norm,
+        min: statistics?.min,
+        max: statistics?.max,
+        mean: statistics?.mean,
+        zeros: statistics?.zeros,
+        nonFinite: statistics?.nonFinite,
+        version: block?.version,
+        behind: block?.behind,
+        outcome: outcome.kind,
+        code: outcome.kind === "rejected" ? outcome.code : undefined,
+        message: outcome.kind === "rejected" ? outcome.message : undefined,
+        repeats: outcome.kind === "repeated" ? outcome.seq : undefined,
+        note: event.note,
+        undescribed: event.undescribed,
+    };
+}
+/**
+ * Writes a line of CSV under {@link CSV_COLUMNS}; a note is JSON in one cell. Texts are as {@link visible} shows them,
+ * and one that a spreadsheet would take for a formula begins with an apostrophe: trainers choose names and notes.
+ */
+export function csvLine(event) {
+    const record = updateEntry(event);
+    return CSV_COLUMNS.map((name) => csvCell(record[name])).join(",");
+}
+function csvCell(value) {
+    if (value === undefined)
+        return "";
+    if (typeof value === "number")
+        return String(value);
+    const shown = visible(typeof value === "object" ? JSON.stringify(value) : String(value));
+    const text = /^(?:[=+@]|-(?!Infinity$))/.test(shown) ? `'${shown}` : shown;
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+//# sourceMappingURL=update-columns.js.map

@@ -1,0 +1,165 @@
+import { Command, Option } from "commander";
+import { SAVES_MAX, TRAINER_SAVES_MAX } from "../../actors/host/save-quotas.js";
+import { toSynchronization } from "../../protocol/config/index.js";
+import { ensureError, mismatch, PserverError } from "../../protocol/errors.js";
+import { defined } from "../../protocol/fields.js";
+import { DECLARED_MAX, MEMBERS_MAX, SHARDS_DEFAULT, SHARDS_MAX } from "../../protocol/limits.js";
+import { parseAdvertised, parseEndpoints, parsePrefix, parseSize, sizeOfAtLeast, wholeNumber, } from "./parse-values.js";
+/** Adds the flags for the address of etcd and what is published there. */
+function addEtcdOptions(command) {
+    return addEtcdPlaceOptions(command).option("--advertise <urls>", "addresses of the broker for trainers, published in etcd (default: those of this host)", parseAdvertised);
+}
+/** Adds the flags for the address of etcd. */
+export function addEtcdPlaceOptions(command) {
+    return command
+        .option("--etcd <urls>", "keep the leases of the job in this etcd, http://host:2379,…, and publish its hosts there", parseEndpoints)
+        .option("--etcd-prefix <prefix>", "prefix of all keys in etcd, a different one for each job (default: none)", parsePrefix);
+}
+/**
+ * Reads the flags as a host's setting; returns undefined without `--etcd`.
+ * @throws BAD_VALUE for the other flags without it.
+ */
+export function toEtcdSetting(flags) {
+    const { etcd, etcdPrefix, advertise } = flags;
+    if (etcd !== undefined) {
+        return { endpoints: etcd, ...defined({ prefix: etcdPrefix, advertise }) };
+    }
+    const name = etcdPrefix === undefined ? "--advertise" : "--etcd-prefix";
+    if (etcdPrefix === undefined && advertise === undefined)
+        return undefined;
+    throw mismatch("BAD_VALUE", name, "--etcd with it", "none");
+}
+/** Adds the flags of the quotas. */
+function addQuotaOptions(command) {
+    return command
+        .option("--quota-parameters <n>", `most parameters that may be declared in a new job (default: ${DECLARED_MAX})`, wholeNumber(1, DECLARED_MAX))
+        .option("--quota-bytes <size>", "most values and optimizer state that may be declared in a new job (default: 1TiB)", parseSize)
+        .option("--trainer-quota-parameters <n>", `the same for each trainer (default: ${DECLARED_MAX / 4}, if the job may have as many)`, wholeNumber(1, DECLARED_MAX))
+        .option("--trainer-quota-bytes <size>", "the same for each trainer (default: three quarters of what the shards can hold, if the job may have as much)", parseSize);
+}
+const STALENESS_MAX = 1_000_000;
+/** Flags that each mode of `--sync` requires, and allows. */
+const OTHERS = {
+    async: { needed: [], possible: [] },
+    sync: { needed: ["trainers"], possible: ["backups", "reduce"] },
+    ssp: { needed: ["trainers", "staleness"], possible: [] },
+};
+const ALL_OTHERS = ["trainers", "backups", "reduce", "staleness"];
+/** Adds the flags that say how trainers keep step; they are checked before the command starts. */
+function addSynchronizationOptions(command) {
+    return command
+        .addOption(new Option("--sync <mode>", "how trainers of a new job keep step: async: not at all; sync: one gradient of each is " +
+        "applied together; ssp: the fastest waits for the slowest (default: async)").choices(Object.keys(OTHERS)))
+        .option("--trainers <n>", "for sync and ssp: trainers that must have entered before a step ends", wholeNumber(1, MEMBERS_MAX))
+        .option("--backups <n>", "for sync: additional trainers; a step does not wait for so many of the slowest (default: 0)", wholeNumber(0, MEMBERS_MAX))
+        .addOption(new Option("--reduce <how>", "for sync: whether a step applies the mean or the sum of its gradients (default: mean)").choices(["mean", "sum"]))
+        .option("--staleness <n>", "for ssp: steps that a trainer may be ahead of the slowest", wholeNumber(0, STALENESS_MAX))
+        .hook("preAction", (_program, action) => {
+        try {
+            toSynchronizationSetting(action.opts());
+        }
+        catch (error) {
+            action.error(`error: ${ensureError(error).message}`);
+        }
+    });
+}
+/**
+ * Reads the flags as a setting of the job; returns undefined if none is given.
+ * @throws BAD_CONFIG for flags that do not belong together.
+ */
+function toSynchronizationSetting(flags) {
+    const { sync: mode, trainers, backups, reduce, staleness } = flags;
+    const givenFlags = ALL_OTHERS.filter((flag) => flags[flag] !== undefined);
+    if (mode === undefined) {
+        if (givenFlags.length === 0)
+            return undefined;
+        throw wrong(`expected --sync sync or ssp with ${list(givenFlags)}; received no --sync`);
+    }
+    const { needed, possible } = OTHERS[mode];
+    const known = [...needed, ...possible];
+    const missing = needed.filter((flag) => flags[flag] === undefined);
+    if (missing.length > 0)
+        throw wrong(`--sync ${mode}: expected ${list(missing)}; received none`);
+    const foreign = givenFlags.filter((flag) => !known.includes(flag));
+    if (foreign.length > 0) {
+        const expected = known.length === 0 ? "no other flag" : `only ${list(known)}`;
+        throw wrong(`--sync ${mode}: expected ${expected}; received ${list(foreign)}`);
+    }
+    return toSynchronization(defined({ mode, trainers, backups, reduce, staleness }));
+}
+function list(flags) {
+    return flags.map((flag) => `--${flag}`).join(" and ");
+}
+function wrong(message) {
+    return new PserverError("BAD_CONFIG", message);
+}
+const WORKERS_MAX = 256;
+/** The most that the quotas of saved models accept: each save looks at all of them. */
+const SAVES_QUOTA_MAX = 1_000_000;
+/**
+ * Minimum of `--journal-limit` in MiB: room for a record of a large block, and for the records stored during a
+ * snapshot.
+ */
+const JOURNAL_LIMIT_MIN_MIB = 16;
+/** The least that `--tape-limit` accepts: some messages for each of the most shards. */
+const TAPE_LIMIT_MIN_MIB = 64;
+/** Adds the flags of a host. The host knows their defaults, so flags that are not given are not passed on. */
+export function addHostOptions(command, modelDirectory) {
+    return addJobHostOptions(addEtcdOptions(command), modelDirectory);
+}
+/** Adds the flags of a host that keeps its leases in the broker. */
+export function addJobHostOptions(command, modelDirectory) {
+    return addSynchronizationOptions(addQuotaOptions(command))
+        .option("--workers <n>", "worker threads of a host (default: the number of processors less one)", wholeNumber(1, WORKERS_MAX))
+        .option("--shards <n>", `number of shards of a new job, which cannot be changed later (default: ${SHARDS_DEFAULT})`, wholeNumber(1, SHARDS_MAX))
+        .addOption(new Option("--journal <kind>", "where a new job keeps its journals; those in memory are lost with the broker (default: file)").choices(["file", "memory"]))
+        .option("--journal-limit <size>", "size limit of each journal of a new job (default: 2GiB, 256MiB in memory; less if the broker has less storage)", sizeOfAtLeast(JOURNAL_LIMIT_MIN_MIB))
+        .addOption(new Option("--tape <on|off>", "whether a new job keeps a line about every update, for log, find and plot (default: on)").choices(["on", "off"]))
+        .option("--tape-limit <size>", "size of these lines beyond which a new job drops the oldest (default: a quarter of all its journals' limits)", sizeOfAtLeast(TAPE_LIMIT_MIN_MIB))
+        .option("--retain <size>", "history kept in the journal of each shard (default: 1GiB, 64MiB in memory)", parseSize)
+        .option("--memory-limit <size>", "most memory for values in a host (default: what the system has free)", parseSize)
+        .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`)
+        .option("--quota-saves <n>", `most models of the job below that directory (default: ${SAVES_MAX})`, wholeNumber(1, SAVES_QUOTA_MAX))
+        .option("--quota-save-bytes <size>", "most bytes of these models (default: three quarters of what they take and the disk has free)", parseSize)
+        .option("--trainer-quota-saves <n>", `most models that one trainer has saved there (default: ${TRAINER_SAVES_MAX}, if the job may have as many)`, wholeNumber(1, SAVES_QUOTA_MAX))
+        .option("--trainer-quota-save-bytes <size>", "most bytes of these (default: half of what all take and the disk has free, if the job may have as much)", parseSize)
+        .option("--across-accounts", "also answer trainers in other accounts of the broker");
+}
+/** Writes the flags as arguments for a child process. */
+export function hostArguments(flags) {
+    return addHostOptions(new Command(), "").options.flatMap((option) => {
+        const value = flags[option.attributeName()];
+        if (value === undefined)
+            return [];
+        return value === true ? [option.flags] : [option.long ?? "", String(value)];
+    });
+}
+/** Reads the flags as settings. The host chooses those that are not given. */
+export function toHostSettings(flags) {
+    return {
+        job: flags.job,
+        ...defined({
+            workers: flags.workers,
+            shards: flags.shards,
+            journal: flags.journal,
+            journalBytesMax: flags.journalLimit,
+            tape: flags.tape === undefined ? undefined : flags.tape === "on",
+            tapeBytesMax: flags.tapeLimit,
+            retainBytes: flags.retain,
+            memoryLimitBytes: flags.memoryLimit,
+            modelDirectory: flags.modelDir,
+            savesMax: flags.quotaSaves,
+            saveBytesMax: flags.quotaSaveBytes,
+            trainerSavesMax: flags.trainerQuotaSaves,
+            trainerSaveBytesMax: flags.trainerQuotaSaveBytes,
+            acrossAccounts: flags.acrossAccounts,
+            synchronization: toSynchronizationSetting(flags),
+            etcd: toEtcdSetting(flags),
+            parametersMax: flags.quotaParameters,
+            heldBytesMax: flags.quotaBytes,
+            trainerParametersMax: flags.trainerQuotaParameters,
+            trainerHeldBytesMax: flags.trainerQuotaBytes,
+        }),
+    };
+}
+//# sourceMappingURL=host-options.js.map

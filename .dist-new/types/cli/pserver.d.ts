@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=pserver.d.ts.map

@@ -1,0 +1,190 @@
+import { statSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import { formatOf, unknownFormat } from "../../model-files/index.js";
+import { ensureError, mismatch } from "../../protocol/errors.js";
+import { formatBytes, formatCount, formatRanges } from "../output/amounts.js";
+import { untilAborted } from "../signals.js";
+import { inWords } from "./guarded-process.js";
+import { checkServerFlags, openServer } from "./job-server.js";
+import { checkTorchFlags } from "./launch.js";
+import { LAUNCHERS_BY_NAME } from "./process-launchers.js";
+import { wallTimeOver } from "./run-flags.js";
+import { checkCommand, checkPythonScript } from "./trainer-command.js";
+/**
+ * Checks the path of `--save` before any trainer starts.
+ * @throws BAD_PATH if its ending names no format, and it is no directory here.
+ */
+function checkSavePath(path) {
+    const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+    if (formatOf(path) === undefined && !isDirectory)
+        throw unknownFormat(path);
+}
+/** Saves the model if `--save` asks for it. @throws as `Client.saveModel` does. */
+async function saveModel({ flags, output, server }) {
+    if (flags.save === undefined)
+        return;
+    const saved = await server.save(flags.save);
+    const { file, bytes, format, host } = saved;
+    const place = isAbsolute(file) ? file : `${file} on host ${host}`;
+    if (output.json)
+        output.value({ saved });
+    else
+        output.message(`saved ${formatBytes(bytes)} as ${format}: ${place}`);
+}
+/** Saves the model after a failure. An error here is only a warning: the run ends with the failure. */
+async function saveAnyway(launch) {
+    try {
+        await saveModel(launch);
+    }
+    catch (error) {
+        const { code, message } = ensureError(error);
+        launch.output.warning(`the model was not saved: ${code}: ${message}`);
+    }
+}
+/** Prints which trainer's failure ends the run. */
+function tellFailure(output, end, instances) {
+    const others = instances === 1 ? "" : "; stopping the others";
+    output.warning(`${end.trainer} ${fate(end)}${others}`);
+}
+/** Prints how each trainer ended; those that were stopped are not among `ends`. */
+function tellEnds(output, ends, instances) {
+    if (output.json)
+        output.value({ trainers: asJson(ends, instances) });
+    else
+        for (const line of endLines(ends, instances))
+            output.message(line);
+}
+/** Writes one line for each way of ending, with the ranks that ended so. */
+export function endLines(ends, instances) {
+    const ranksByFate = new Map();
+    for (const [rank, end] of byRank(ends, instances).entries()) {
+        const words = fate(end);
+        ranksByFate.set(words, [...(ranksByFate.get(words) ?? []), rank]);
+    }
+    const rows = [...ranksByFate].map(([words, ranks]) => {
+        return [`${ranks.length === 1 ? "rank" : "ranks"} ${formatRanges(ranks)}`, words];
+    });
+    const width = Math.max(...rows.map(([ranks]) => ranks.length));
+    return rows.map(([ranks, words]) => `${ranks.padEnd(width)}  ${words}`);
+}
+function asJson(ends, instances) {
+    return byRank(ends, instances).map((end, rank) => {
+        return end === undefined
+            ? { rank, stopped: true }
+            : { rank, exitCode: end.exitCode, restarts: end.restarts };
+    });
+}
+function byRank(ends, instances) {
+    const known = new Map(ends.map((end) => [end.rank, end]));
+    return Array.from({ length: instances }, (_, rank) => known.get(rank));
+}
+function fate(end) {
+    if (end === undefined)
+        return "stopped";
+    const { exitCode, restarts } = end;
+    const again = restarts === 0 ? "" : `; it was started again ${formatCount(restarts, "time")}`;
+    return `${exitCode === 0 ? "ended well" : `ended ${inWords(exitCode)}`}${again}`;
+}
+/**
+ * Runs trainers to their end, on a new server or one that already runs; then saves the model, if that is
+ * asked for, and stops the server. The exit code is the highest of the trainers that ended by themselves.
+ * @throws the error that kept it from starting; why no broker or no host is left; ABORTED by Ctrl-C or the
+ * wall time; why the model could not be saved. No trainer runs any more then.
+ */
+export async function runTrainers(context, output, flags, command) {
+    const launcher = LAUNCHERS_BY_NAME[flags.launcher];
+    checkServerFlags(flags, context.environment);
+    if (flags.save !== undefined)
+        checkSavePath(flags.save);
+    if (flags.devices !== undefined)
+        checkDevices(flags.devices, flags.instances);
+    checkTorchFlags(flags);
+    if (launcher.isCommandHere)
+        checkCommand(command, context.environment["PATH"]);
+    launcher.check(context, flags);
+    if (flags.dryRun === true) {
+        context.stdout.write(await launcher.describe(context, flags, command));
+        return;
+    }
+    if (flags.launcher === "local") {
+        await checkPythonScript(command, { ...context.environment, ...flags.env });
+    }
+    const server = await openServer(context, output, flags);
+    let isDone = false;
+    try {
+        const launch = { context, output, flags, command, server };
+        const trainers = await launcher.start(launch);
+        await untilEnded(launch, trainers).finally(() => tellEnds(output, trainers.ends(), flags.instances));
+        const exitCode = Math.max(...trainers.ends().map((end) => end.exitCode));
+        context.setExitCode(exitCode);
+        isDone = exitCode === 0;
+    }
+    finally {
+        await server.stop(isDone);
+        if (!isDone && flags.store === undefined) {
+            output.message(`the data of this run is in ${server.directory}; continue with --store`);
+        }
+    }
+}
+/** Waits for the end of the run; then stops the trainers that still run, and saves the model. */
+async function untilEnded(launch, trainers) {
+    const { output, flags, server, context } = launch;
+    tellStart(launch);
+    const timer = new AbortController();
+    const reasons = [
+        server.failed,
+        interruption(context.signal),
+        wallTimeOver(flags.walltime, timer.signal),
+    ];
+    try {
+        await Promise.race([
+            trainers.ended,
+            ...reasons.map((reason) => reason.then((error) => {
+                throw error;
+            })),
+        ]);
+    }
+    catch (error) {
+        output.message("stopping; Ctrl-C again stops at once");
+        await trainers.stop();
+        // After any other error there is no server that could save the model.
+        if (ensureError(error).code === "ABORTED")
+            await saveAnyway(launch);
+        throw error;
+    }
+    finally {
+        timer.abort();
+    }
+    const failed = trainers.ends().find(({ exitCode }) => exitCode !== 0);
+    if (failed !== undefined)
+        tellFailure(output, failed, flags.instances);
+    await trainers.stop();
+    if (failed === undefined)
+        await saveModel(launch);
+    else
+        await saveAnyway(launch);
+}
+function tellStart({ output, flags, server }) {
+    const { url } = server.access;
+    if (output.json) {
+        const { job, instances, launcher } = flags;
+        output.value({ ready: true, url, job, instances, launcher, directory: server.directory });
+    }
+    else {
+        const what = formatCount(flags.instances, "trainer");
+        const isQueued = flags.launcher === "slurm" || flags.launcher === "pbs";
+        const state = isQueued ? "in the queue" : "started";
+        output.message(`${what} of job ${flags.job} ${state}; the broker is ${url}`);
+    }
+}
+async function interruption(signal) {
+    await untilAborted(signal);
+    return ensureError(signal.reason);
+}
+function checkDevices(devices, instances) {
+    if (devices.length === instances)
+        return;
+    const expected = `one device for each of ${formatCount(instances, "trainer")}`;
+    throw mismatch("BAD_VALUE", "--devices", expected, devices.length);
+}
+//# sourceMappingURL=run-trainers.js.map

@@ -1,0 +1,256 @@
+import { randomUUID } from "node:crypto";
+import { PermissionViolationError } from "@nats-io/transport-node";
+import { encodeMessage } from "../../protocol/codec.js";
+import { ensureError, PserverError } from "../../protocol/errors.js";
+import { PARAMETERS_PER_REQUEST_MAX } from "../../protocol/limits.js";
+import { parseStatusReply, readStatusPages, } from "../../protocol/messages/lifecycle-messages.js";
+import { parseVersionsReply } from "../../protocol/messages/reads.js";
+import { quoteName } from "../../protocol/names.js";
+import { JobSubjects } from "../../protocol/subjects.js";
+import { payloadBytesMaxOf } from "../../transport/bulk-transport.js";
+import { Calls, Deadline } from "../calls/calls.js";
+import { connectBroker } from "../connect.js";
+import { resolveConnection, } from "../wire/broker-settings.js";
+import { NatsWire, Requests } from "../wire/wire.js";
+import { parseParticipants } from "./participants.js";
+/**
+ * Roles that the broker's permissions can allow a user. A host needs `store` and `answers`, of one user or of
+ * two.
+ */
+export const ROLES = ["trainer", "observer", "store", "answers"];
+/** No job has a shard or block of this number: nobody listens there and no journal stores it. */
+const UNUSED_NUMBER = 999_999_999;
+/** The queue group in which hosts share requests. */
+const HOSTS_QUEUE = "hosts";
+/**
+ * Tries what the broker's permissions let this user do, in each role. Uses only subjects that no stream
+ * stores and nobody listens to.
+ */
+async function findPermissions(connection, subjects, trainer) {
+    const needs = roleNeeds(subjects, trainer);
+    const all = await findRefused(connection, Object.values(needs).flat());
+    const refusedOf = (role) => [...new Set(needs[role].map(nameOf))].filter((name) => all.has(name));
+    const refused = {
+        trainer: refusedOf("trainer"),
+        observer: refusedOf("observer"),
+        store: refusedOf("store"),
+        answers: refusedOf("answers"),
+    };
+    return { roles: new Set(ROLES.filter((role) => refused[role].length === 0)), refused };
+}
+function roleNeeds(subjects, trainer) {
+    const { outcome, step, read, owner } = subjects.shardRequests(UNUSED_NUMBER);
+    const publish = (subject) => ({ operation: "publish", subject });
+    const listen = (subject) => ({ operation: "subscription", subject });
+    const share = (subject) => ({ ...listen(subject), queue: HOSTS_QUEUE });
+    const observer = [
+        listen(`${subjects.inbox(trainer)}.doctor`),
+        publish(subjects.pull("doctor", UNUSED_NUMBER, trainer)),
+    ];
+    return {
+        observer,
+        trainer: [
+            ...observer,
+            publish(subjects.log(UNUSED_NUMBER, trainer, "push", "doctor", 0)),
+            publish(subjects.batch(UNUSED_NUMBER, trainer)),
+            publish(subjects.clock(UNUSED_NUMBER, trainer)),
+            publish(subjects.outcome(UNUSED_NUMBER, trainer)),
+            publish(subjects.step(UNUSED_NUMBER, trainer)),
+            publish(subjects.read(UNUSED_NUMBER, trainer)),
+        ],
+        store: [
+            listen(`${subjects.hostInbox("doctor")}.doctor`),
+            publish(subjects.hostLog(UNUSED_NUMBER, "floor")),
+            publish(subjects.owner(UNUSED_NUMBER, "doctor", "check")),
+            publish("$JS.API.INFO"),
+        ],
+        answers: [
+            share(subjects.lifecycle(trainer, "status")),
+            share(subjects.control(trainer, "hosts")),
+            listen(subjects.block("doctor", UNUSED_NUMBER)),
+            listen(outcome),
+            listen(step),
+            listen(read),
+            listen(owner),
+            publish(`${subjects.inbox("doctor")}.doctor`),
+        ],
+    };
+}
+/** Uses each subject once; returns the names of those that the broker refuses. */
+async function findRefused(connection, needs) {
+    const refused = new Set();
+    // Runs until the caller closes the connection.
+    void watchRefusals(connection, refused);
+    const subscriptions = needs
+        .filter(({ operation }) => operation === "subscription")
+        .map((need) => connection.subscribe(need.subject, {
+        ...(need.queue === undefined ? {} : { queue: need.queue }),
+        callback: (error) => {
+            if (error instanceof PermissionViolationError)
+                refused.add(nameOf(need));
+        },
+    }));
+    for (const { operation, subject } of needs) {
+        if (operation === "publish")
+            connection.publish(subject);
+    }
+    // The broker handles a connection's lines in order, so all refusals come before the answer to this flush.
+    // After a second flush, the loop that receives them has seen all.
+    await connection.flush();
+    for (const subscription of subscriptions)
+        subscription.unsubscribe();
+    await connection.flush();
+    return refused;
+}
+async function watchRefusals(connection, refused) {
+    for await (const status of connection.status()) {
+        if (status.type === "error" && status.error instanceof PermissionViolationError) {
+            refused.add(nameOf(status.error));
+        }
+    }
+}
+function nameOf({ operation, subject }) {
+    return `${operation} ${subject}`;
+}
+/** How long to wait for a host if nobody listens; starting one takes longer anyway. */
+const NO_HOST_GRACE_MS = 1_000;
+/**
+ * Asks the hosts of a job what needs no session: the asker does not join the job. Made by `openAdmin`. Each
+ * call ends after the `timeoutMs` given there, with NO_HOST if no host answers.
+ */
+export class JobAdmin {
+    #deps;
+    constructor(deps) {
+        this.#deps = deps;
+    }
+    /** The id under which it asks. */
+    get trainer() {
+        return this.#deps.trainer;
+    }
+    /** Asks for the state of the job, and for parameters: those named, or a page in the order of names. */
+    async status(request = {}) {
+        const { subjects, trainer } = this.#deps;
+        const subject = subjects.lifecycle(trainer, "status");
+        return parseStatusReply(await this.#ask("status", subject, { ...request }));
+    }
+    /** Asks for the state of the job and all its parameters, ready or not, in the order of names. */
+    statusAndParameters() {
+        return readStatusPages((request) => this.status(request));
+    }
+    /**
+     * Asks for one parameter, which must be ready.
+     * @throws UNKNOWN_PARAMETER, or NOT_INITIALIZED.
+     */
+    async parameter(name) {
+        const { parameters, state } = await this.status({ names: [name] });
+        const info = parameters[0] ?? undefined;
+        if (info?.ready)
+            return info;
+        const details = { parameter: name, state };
+        if (info !== undefined || state !== "ready") {
+            const message = `${quoteName(name)} is not initialized; the job is ${state}`;
+            throw new PserverError("NOT_INITIALIZED", message, details);
+        }
+        const message = `no parameter is called ${quoteName(name)}`;
+        throw new PserverError("UNKNOWN_PARAMETER", message, details);
+    }
+    /** Asks for hosts, shards and trainers of the job, as one of the hosts sees them. */
+    async participants() {
+        const { subjects, trainer } = this.#deps;
+        return parseParticipants(await this.#ask("hosts", subjects.control(trainer, "hosts"), {}));
+    }
+    /**
+     * Asks for the versions of these parameters' blocks. None is known if the broker does not permit the
+     * request, or if the hosts are too old to answer it.
+     */
+    async versions(names) {
+        const versions = new Map();
+        const silent = new Set();
+        const { subjects, trainer } = this.#deps;
+        const subject = subjects.control(trainer, "versions");
+        try {
+            for (let from = 0; from < names.length; from += PARAMETERS_PER_REQUEST_MAX) {
+                const page = names.slice(from, from + PARAMETERS_PER_REQUEST_MAX);
+                const fields = await this.#ask("versions", subject, { names: page });
+                const reply = parseVersionsReply(fields, page.length);
+                for (const [i, name] of page.entries()) {
+                    const blockVersions = reply.versions[i] ?? null;
+                    if (blockVersions !== null)
+                        versions.set(name, blockVersions);
+                }
+                for (const shard of reply.silent)
+                    silent.add(shard);
+            }
+            return { versions, silentShards: [...silent] };
+        }
+        catch (error) {
+            const { code, message } = ensureError(error);
+            if (code !== "DENIED" && code !== "BAD_MESSAGE")
+                throw error;
+            return { versions, silentShards: [...silent], refusal: message };
+        }
+    }
+    /** Describes the broker, after one round trip to it. */
+    async broker() {
+        const { connection } = this.#deps;
+        return {
+            address: connection.getServer(),
+            roundTripMs: await connection.rtt(),
+            version: connection.info?.version ?? "",
+            payloadBytesMax: payloadBytesMaxOf(connection),
+        };
+    }
+    /** Finds out what the broker permits this user to do in the job; changes nothing in the job. */
+    permissions() {
+        const { connection, subjects, trainer } = this.#deps;
+        return findPermissions(connection, subjects, trainer);
+    }
+    /** Closes the connection. */
+    close() {
+        return this.#deps.connection.close();
+    }
+    #ask(what, subject, fields) {
+        const { requests, calls, callOptions, subjects } = this.#deps;
+        const { job } = subjects;
+        return calls.run(what, callOptions, (deadline) => requests.ask({
+            subject,
+            body: () => encodeMessage(fields),
+            read: (message) => message.fields,
+            deadline,
+            nobody: () => new PserverError("NO_HOST", `no host of job ${job} answers`, { job }),
+            retryMs: NO_HOST_GRACE_MS,
+        }));
+    }
+}
+/**
+ * Connects to the broker for questions to the hosts of a job, without joining it. The caller closes
+ * the admin.
+ * @throws NO_BROKER or DENIED if the broker cannot be used; ABORTED.
+ */
+export async function openAdmin(options) {
+    const { job, trainer, timeoutMs, signal } = options;
+    const subjects = new JobSubjects(job);
+    const connection = await openAs(options, trainer, subjects.inbox(trainer));
+    const calls = new Calls();
+    const inbox = `${subjects.inbox(trainer)}.${randomUUID()}`;
+    const wire = NatsWire.open(connection, inbox, (error) => calls.fail(error));
+    const callOptions = { timeoutMs, signal };
+    const requests = Requests.open(wire, false);
+    return new JobAdmin({ connection, requests, calls, subjects, trainer, callOptions });
+}
+/**
+ * Opens a connection such as hosts of the job have, for the JetStream API: streams, their messages and their
+ * removal. The caller closes it.
+ * @param name appears in the inbox and in the broker's list of connections.
+ * @throws as {@link openAdmin}.
+ */
+export function openStoreConnection(options, name) {
+    return openAs(options, name, new JobSubjects(options.job).hostInbox(name));
+}
+async function openAs({ job, broker, environment, connectTimeoutMs, signal }, name, inboxPrefix) {
+    const role = { name: `pserver ${job} ${name}`, inboxPrefix };
+    const settings = resolveConnection({ ...role, ...broker }, environment);
+    const deadline = Deadline.start("connect", { timeoutMs: connectTimeoutMs, signal });
+    return await connectBroker(settings, deadline).finally(() => deadline.dispose());
+}
+//# sourceMappingURL=job-admin.js.map

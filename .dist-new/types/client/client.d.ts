@@ -1,0 +1,226 @@
+import type { ParameterConfigInput, Synchronization } from "../protocol/config/index.ts";
+import type { TensorData } from "../protocol/dtypes.ts";
+import { PserverError } from "../protocol/errors.ts";
+import { type ParameterInfo, type StatusReply } from "../protocol/messages/lifecycle-messages.ts";
+import type { NoteEntries } from "../protocol/messages/records.ts";
+import type { JobSubjects } from "../protocol/subjects.ts";
+import type { Tensor, TensorLike } from "../protocol/tensor.ts";
+import { type BeginOptions, type CallOptions, type Calls, type GradOptions, type NamedTensor, type PullOptions, type PushOptions, type ReadOptions, type UpdateOptions } from "./calls/calls.ts";
+import { Lifecycle } from "./calls/lifecycle.ts";
+import { Parameters } from "./calls/parameters.ts";
+import { Fallbacks, type ShardFallback } from "./io/fallbacks.ts";
+import { Session } from "./io/session.ts";
+import { type GradResult, Steps } from "./io/steps.ts";
+import { UpdateSender } from "./io/update-sender.ts";
+import type { IndexList } from "./part-plan.ts";
+import { Puller } from "./pull/puller.ts";
+import type { GradientRecord, TensorRecord } from "./push/block-updates.ts";
+import { Updates } from "./push/updates.ts";
+import { Requests, type Wire } from "./wire/wire.ts";
+/** A model file that a host has written. */
+export interface SavedModel {
+    /** Absolute path of the file on the machine of the host that wrote it. */
+    readonly file: string;
+    readonly bytes: number;
+    readonly format: string;
+    /** Id of that host. */
+    readonly host: string;
+}
+/** Options of `Client.saveModel`. If the call ends early, the host stops writing. */
+export interface SaveOptions extends CallOptions {
+    /** Called about twice a second with the bytes of values written and in total. */
+    readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
+}
+/** What the parts of a client are made from. */
+export interface ClientPartsOptions {
+    /** Carries records, and requests for values, with their answers. */
+    readonly wire: Wire;
+    /** Carries what must not wait behind them: the lease, and all other requests. Its inbox is another one. */
+    readonly control: Wire;
+    readonly subjects: JobSubjects;
+    readonly trainer: string;
+    /** Called when the client cannot go on. */
+    readonly fail: (error: PserverError) => void;
+    readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
+}
+/**
+ * The parts of a client. Each is made after the parts that it needs; this class passes on what one part must
+ * tell others.
+ */
+export declare class ClientParts {
+    #private;
+    readonly requests: Requests;
+    readonly sender: UpdateSender;
+    readonly session: Session;
+    readonly parameters: Parameters;
+    readonly steps: Steps;
+    readonly fallbacks: Fallbacks;
+    readonly lifecycle: Lifecycle;
+    readonly updates: Updates;
+    readonly puller: Puller;
+    constructor({ wire, control, subjects, trainer, fail, onFallback }: ClientPartsOptions);
+    /** Stops timers, repeats and renewals of the parts; may be called again. */
+    stop(): void;
+}
+/** What a {@link Client} is made of. */
+export interface JoinedParts {
+    readonly subjects: JobSubjects;
+    readonly trainer: string;
+    readonly calls: Calls;
+    readonly parts: ClientParts;
+}
+/**
+ * A trainer of a job, made by `connect`. All calls take `timeoutMs` (30 s unless said otherwise)
+ * and an abort `signal`, and may run at the same time; updates that are not awaited may be applied
+ * in any order. Every error is a `PserverError`. Arrays given to a call must not change until its
+ * promise settles: they are copied only when their turn comes.
+ *
+ * A tensor is `{dtype, shape, data}`, or a bare typed array, which takes the parameter's shape.
+ */
+export declare class Client {
+    #private;
+    readonly job: string;
+    readonly trainer: string;
+    /** Made by `connect`, from parts that have joined the job. */
+    constructor(options: JoinedParts);
+    /** Number of the trainer's session. */
+    get session(): number;
+    /** How the trainers of the job keep step: `async`, `sync` or `ssp`, with the job's numbers. */
+    get synchronization(): Synchronization;
+    /** Steps this trainer has ended, those that closed before it entered included. */
+    get stepsEnded(): number;
+    /**
+     * Asks to initialize the job. True: this trainer is selected; it calls {@link initParam} for
+     * every parameter and then {@link finishInit}. False: another one has done so, or, with
+     * `wait: false`, is doing so. A selected trainer that dies is replaced by one that waits.
+     * @throws TIMEOUT, naming the trainer waited for.
+     */
+    beginInit(options?: BeginOptions): Promise<boolean>;
+    /**
+     * Declares a parameter and stores its first values. Calls may run at the same time. A call that has
+     * failed, with OUTCOME_UNKNOWN for instance, may be repeated with the same values.
+     * @throws NOT_SELECTED unless {@link beginInit} returned true; BAD_NAME, BAD_DTYPE, BAD_SHAPE,
+     * BAD_CONFIG or NON_FINITE for what is wrong with it.
+     */
+    initParam(name: string, tensor: TensorLike, config?: ParameterConfigInput, options?: CallOptions): Promise<void>;
+    /**
+     * Declares several parameters and stores their first values, with fewer messages than as many calls of
+     * {@link initParam}. `config` is that of all of them, or gives that of each. All values are checked before
+     * anything is sent. A call that has failed may be repeated with the same values, in whole or in part.
+     * @throws as {@link initParam} does; EMPTY without any tensor.
+     */
+    initParams(tensors: TensorRecord, config?: ParameterConfigInput | ((name: string) => ParameterConfigInput | undefined), options?: CallOptions): Promise<void>;
+    /**
+     * Ends the initialization: from now on the parameters can be read and updated.
+     * @throws INCOMPLETE, naming blocks that are declared but not stored; NO_SPACE if the broker
+     * cannot hold the job.
+     */
+    finishInit(options?: CallOptions): Promise<void>;
+    /**
+     * Gives up the initialization for which this trainer is selected: another one that waits is selected, or
+     * this one if it asks again; what has been initialized meanwhile is dropped. Does nothing if the job is
+     * initialized. For a trainer that has failed to initialize the job and goes on.
+     * @throws NOT_SELECTED unless {@link beginInit} returned true.
+     */
+    abortInit(options?: CallOptions): Promise<void>;
+    /**
+     * Applies each parameter's optimizer once with these gradients, of whole parameters or, if they are
+     * configured `sparse`, of some rows; an empty list of rows sends nothing. A parameter of one block
+     * (up to 4 MiB) is updated in one transaction, a larger one block by block.
+     *
+     * In a `sync` job the gradients are added to those of the other trainers, and applied when the
+     * step closes; the call waits until the step before has closed. In a `sync` or `ssp` job it ends
+     * the trainer's step, unless `endStep` is false.
+     * @throws NO_LEARNING_RATE, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, BAD_INDEX,
+     * NON_FINITE, STATIC, UNSUPPORTED or EMPTY before anything is sent; OUTCOME_UNKNOWN at the deadline,
+     * naming the block updates that were applied once or not at all. A trainer that has lost its place in the
+     * steps, because it was paused, enters again and sends in the step that is open then; NOT_MEMBER or LATE if
+     * the step that closed without it had taken some of the blocks, which the error names.
+     */
+    sendGrads(grads: GradientRecord, options?: GradOptions): Promise<GradResult>;
+    /**
+     * Ends this trainer's step, once the gradients it has sent are stored: for a step of several calls
+     * of {@link sendGrads}, or of none. Does nothing in an `async` job.
+     */
+    endStep(options?: CallOptions): Promise<void>;
+    /**
+     * Leaves the steps of the job, so that the other trainers no longer wait for this one; its next gradient
+     * enters again. {@link close} does the same. Does nothing in an `async` job.
+     */
+    exitSteps(options?: CallOptions): Promise<void>;
+    /**
+     * Reads the values of parameters, in request order; waits until the job is initialized. They are in new
+     * arrays, or in those of `into`, which saves a training loop the memory; the contents of these are
+     * undefined until the call has succeeded. Values that have not changed since one of the results in `known`
+     * was read are not sent again. Sees every update of this client that was acknowledged before, and never an
+     * older state than an earlier read did. A member of a `sync` job waits until the steps that it has ended
+     * have closed; a member of an `ssp` job, until all but the last `staleness` of them have.
+     * @throws UNKNOWN_PARAMETER naming the parameter; EMPTY; NOT_INITIALIZED at the deadline, or TIMEOUT
+     * naming trainers waited for; BAD_DTYPE or BAD_LENGTH for an array of `into` that does not fit;
+     * UNSUPPORTED for an encoding of another type than float32.
+     */
+    getParams(names: readonly string[], options?: PullOptions): Promise<NamedTensor[]>;
+    /** Overwrites the values of parameters. @throws as {@link sendGrads} does. */
+    setParams(tensors: TensorRecord, options?: UpdateOptions): Promise<void>;
+    /** Reads the values of one parameter as {@link getParams} does; `into` is the array itself. */
+    pullFull(name: string, options?: ReadOptions & {
+        into?: TensorData;
+    }): Promise<Tensor>;
+    /**
+     * Reads the elements at the cartesian product of index lists, one for each dimension, as numpy's
+     * `a[np.ix_(…)]` does. The result is as long in each dimension as its list. A list may be in any order,
+     * repeat numbers, and count from the end with negative ones. With an empty list the result has no elements
+     * and a 0 in its shape. Only these elements travel. Everything else is as in {@link getParams}; `into` is
+     * the array itself.
+     * @throws BAD_INDEX for a wrong number of lists or a number outside its dimension.
+     */
+    pullPart(name: string, indices: readonly IndexList[], options?: ReadOptions & {
+        into?: TensorData;
+    }): Promise<Tensor>;
+    /** Computes value = alpha · value + beta · tensor. @throws as {@link sendGrads} does. */
+    pushFull(name: string, tensor: TensorLike, alpha: number, beta: number, options?: PushOptions): Promise<void>;
+    /**
+     * Computes value = alpha · value + beta · tensor for the elements that {@link pullPart} would give, as
+     * numpy's `a[np.ix_(…)] = alpha * a[np.ix_(…)] + beta * tensor` does: of an element that is named
+     * repeatedly the last one counts. Only these elements travel. Nothing is sent if a list is empty. Each
+     * block is updated in one transaction, unless its elements and their numbers are too large for a message.
+     * @param tensor of the shape that the lists' lengths give, or a bare array of as many elements.
+     * @throws BAD_INDEX as {@link pullPart} does; else as {@link sendGrads} does.
+     */
+    pushAsPart(name: string, tensor: TensorLike, indices: readonly IndexList[], alpha: number, beta: number, options?: PushOptions): Promise<void>;
+    /**
+     * Creates a parameter with this value, unless it exists. In either case returns the present value. Of
+     * several trainers that call it at once, one is selected and the others wait for it. A selected one whose
+     * call fails gives that up, for which the call may take 2 s longer, and another one is selected.
+     * @throws BAD_DTYPE or BAD_SHAPE if it exists with another type or shape.
+     */
+    createIfNotAlreadyCreated(name: string, tensor: TensorLike, config?: ParameterConfigInput, options?: CallOptions): Promise<Tensor>;
+    /**
+     * Writes a remark into the journal, behind what this client has sent to shard 0 before: values by name,
+     * such as `{loss: 0.3, step: 12}`, each a number, a text or a boolean. A number that is not finite is kept as
+     * the text `NaN`, `Infinity` or `-Infinity`; a bigint must be given as text. It changes no parameter;
+     * `pserver log` shows it in its place and `pserver plot` draws its numbers. The text of an entry `mark`
+     * names the note, so that commands find this point again. Acknowledged as an update is.
+     * @throws BAD_VALUE or TOO_LARGE (more than 64 entries or 4 KiB) before anything is sent.
+     */
+    note(entries: NoteEntries, options?: UpdateOptions): Promise<void>;
+    /**
+     * Has a host write the model to a file below its model directory; takes up to 10 minutes. The ending
+     * chooses the format: `.safetensors`, `.npz` or `.tar`; a name that ends in `/` or has no ending means a
+     * directory.
+     * @throws BAD_PATH, IO or DISK_FULL as the host says; TIMEOUT or ABORTED if it is ended early: the
+     * host then stops writing, and what was there before stays.
+     */
+    saveModel(path: string, options?: SaveOptions): Promise<SavedModel>;
+    /** Asks for the state of the job: whether it is initialized, by whom, and where its journals stood then. */
+    status(options?: CallOptions): Promise<Omit<StatusReply, "parameters" | "more">>;
+    /** Lists every parameter of the job, in the order of names, whether ready or not. */
+    listParams(options?: CallOptions): Promise<ParameterInfo[]>;
+    /**
+     * Waits for calls under way (10 s unless `timeoutMs` says otherwise), ends those that are left
+     * with CLOSED, gives the lease back and closes the connections. May be called again.
+     */
+    close(options?: CallOptions): Promise<void>;
+    [Symbol.asyncDispose](): Promise<void>;
+}
+//# sourceMappingURL=client.d.ts.map

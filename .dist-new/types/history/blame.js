@@ -1,0 +1,267 @@
+import { slotPlan } from "../actors/fold/block-actor.js";
+import { parseFoldState } from "../actors/fold/fold-state.js";
+import { readable, readBatch, readRecordHeader } from "../actors/fold/journal-record.js";
+import { readSnapshotState } from "../actors/journal/snapshot-store.js";
+import { DTYPES, elementCount, JobSubjects, PserverError, quoteName, } from "../protocol/index.js";
+import { viewElements } from "./compare-models.js";
+import { foldRecords, loadBase, replayShard } from "./replay/replay-shard.js";
+import { basesBefore, startOf, takeInventory, } from "./source.js";
+/** Watches one element while its shard is folded, and reports each change. */
+class ElementWatcher {
+    #place;
+    #generation;
+    #subjects;
+    #onChange;
+    #seen;
+    #shares = [];
+    /** `generation`: that of the records which it sees. */
+    constructor(place, generation, subjects, onChange) {
+        this.#place = place;
+        this.#generation = generation;
+        this.#subjects = subjects;
+        this.#onChange = onChange;
+    }
+    /** The last value; undefined if the element is not there. */
+    get value() {
+        return this.#seen?.value;
+    }
+    /** Reads the element before the first record. */
+    start(shard) {
+        this.#seen = this.#stateIn(shard);
+    }
+    after(record, shard) {
+        const { parameter, index } = this.#place;
+        const block = shard.block(parameter, index);
+        const seen = this.#seen;
+        const isSame = block === seen?.block &&
+            block?.version === seen?.version &&
+            block?.accumulated === seen?.accumulated;
+        if (isSame)
+            return;
+        const now = this.#stateIn(shard);
+        this.#seen = now;
+        if (seen !== undefined && now?.block === seen.block && now.version === seen.version) {
+            this.#noteShare(record, seen, now);
+        }
+        else if (!Object.is(now?.value, seen?.value)) {
+            this.#onChange(this.#changeBy(record, shard, seen, now));
+            this.#shares = [];
+        }
+        else {
+            this.#shares = [];
+        }
+    }
+    /** Notes how much a gradient added to the open step. */
+    #noteShare(record, seen, now) {
+        const trainer = this.#senderOf(record)?.trainer;
+        if (trainer === undefined)
+            return;
+        this.#shares.push({ trainer, gradient: subtract(now.gradients, seen.gradients) });
+    }
+    #changeBy(record, shard, seen, now) {
+        const { seq, timeMs } = record;
+        const isStep = seen !== undefined && seen.accumulated > 0 && now?.accumulated === 0;
+        const closed = isStep ? { step: shard.steps.closed, shares: this.#shares } : undefined;
+        const [before, after] = [seen?.value, now?.value];
+        return {
+            shard: this.#place.shard,
+            position: { generation: this.#generation, seq },
+            timeMs,
+            kind: kindOf(closed !== undefined, seen, now, ({ number }) => this.#verbOf(record, number)),
+            sender: this.#senderOf(record),
+            step: closed,
+            before,
+            after,
+            change: before === undefined || after === undefined ? undefined : subtract(after, before),
+        };
+    }
+    /** Returns what a trainer's record did to the element's block, which may be one of many in a batch. */
+    #verbOf({ subject, payload }, number) {
+        const parsed = readable(() => this.#subjects.parseLog(subject));
+        if (parsed?.by === "trainer")
+            return parsed.verb;
+        const own = readBatch(payload)?.runs.find(({ numbers }) => numbers.includes(number));
+        return own?.verb ?? "push";
+    }
+    #senderOf({ subject, payload }) {
+        const parsed = readable(() => this.#subjects.parseLog(subject));
+        if (parsed === undefined || parsed.by === "host")
+            return undefined;
+        const head = readRecordHeader(payload);
+        return head && { trainer: parsed.trainer, session: head.session, n: head.n };
+    }
+    #stateIn(shard) {
+        const { parameter, index, element } = this.#place;
+        const block = shard.block(parameter, index);
+        if (block === undefined)
+            return undefined;
+        const at = element - block.start;
+        if (at < 0 || at >= block.count)
+            return undefined;
+        const { version, accumulated } = block;
+        const { accumulator } = slotPlan(block, shard.synchronization);
+        const gradients = accumulator === undefined ? 0 : elementOf(block, accumulator, at);
+        return { block, version, accumulated, value: elementOf(block, 0, at), gradients };
+    }
+}
+function kindOf(isStep, seen, now, verbOf) {
+    if (now === undefined)
+        return "drop";
+    if (seen === undefined || seen.block !== now.block)
+        return "init";
+    return isStep ? "step" : verbOf(now.block);
+}
+function elementOf(block, slot, at) {
+    const { bytes } = DTYPES[block.dtype];
+    const element = block.slotBytes(slot).subarray(at * bytes, (at + 1) * bytes);
+    return viewElements(block.dtype, element)[0] ?? 0;
+}
+/** Subtracts two values of one type. */
+function subtract(a, b) {
+    return typeof a === "bigint" && typeof b === "bigint" ? a - b : Number(a) - Number(b);
+}
+/**
+ * Folds the shard of an element again and finds the records that changed it. In `sync` jobs a change is that of a
+ * step, with what each trainer's gradient added to the sum.
+ * @throws as `replayShard`; BAD_VALUE if the points are of two generations of the shard's journal.
+ */
+export async function blameElement(source, place, options) {
+    const { until, since, signal, onProgress } = options;
+    const history = source.shard(place.shard);
+    const to = positionIn(until, place.shard);
+    const from = since === undefined
+        ? startOf(await takeInventory(history), to)
+        : positionIn(since, place.shard);
+    if (from.generation !== to.generation)
+        throw replacedBetween(place.shard, from, to);
+    const subjects = new JobSubjects(source.job);
+    const shard = await loadBase(history, from, { subjects, signal });
+    const baseSeq = shard.seq;
+    const onFolded = (seq) => onProgress?.(seq - baseSeq, to.seq - baseSeq);
+    await foldRecords(shard, history, from, { signal, onFolded });
+    const totals = new Totals();
+    const watcher = new ElementWatcher(place, to.generation, subjects, (change) => {
+        totals.add(change);
+        options.onChange(change);
+    });
+    watcher.start(shard);
+    const first = watcher.value;
+    await foldRecords(shard, history, to, { signal, onFolded, visitor: watcher });
+    const { shard: number } = place;
+    return { shard: number, from, to, first, last: watcher.value, ...totals.result };
+}
+function positionIn(cut, shard) {
+    const position = cut[shard];
+    if (position !== undefined)
+        return position;
+    throw new PserverError("INTERNAL", `the cut has no shard ${shard}`);
+}
+function replacedBetween(shard, from, to) {
+    return new PserverError("BAD_VALUE", `shard ${shard}: expected points of one generation of its journal; received ${from.generation} and ${to.generation}`, { shard, expected: from.generation, received: to.generation });
+}
+/** Sums of changes. */
+class Totals {
+    #trainers = new Map();
+    #steps = new Map();
+    #changes = 0;
+    #nonFinite = 0;
+    #sum = 0;
+    add({ sender, step, change }) {
+        this.#changes += 1;
+        if (change === undefined)
+            return;
+        if (typeof change === "number" && !Number.isFinite(change)) {
+            this.#nonFinite += 1;
+            return;
+        }
+        this.#sum = plus(this.#sum, change);
+        if (step !== undefined)
+            addTo(this.#steps, step.step, change);
+        else if (sender !== undefined)
+            addTo(this.#trainers, sender.trainer, change);
+    }
+    get result() {
+        const [trainers, steps] = [this.#trainers, this.#steps];
+        return { changes: this.#changes, nonFinite: this.#nonFinite, sum: this.#sum, trainers, steps };
+    }
+}
+function addTo(totals, key, change) {
+    const { changes, sum } = totals.get(key) ?? { changes: 0, sum: 0 };
+    totals.set(key, { changes: changes + 1, sum: plus(sum, change) });
+}
+/** Adds two values; one that is the initial 0 takes the type of the other. */
+function plus(a, b) {
+    if (typeof b === "bigint")
+        return BigInt(a) + b;
+    return Number(a) + b;
+}
+/**
+ * Parses the name of an element, such as `w[3,4]` or, of a scalar, `s`.
+ * @throws BAD_VALUE if the indices are not whole numbers.
+ */
+export function parseElement(text) {
+    const match = /^(.+)\[([0-9, ]*)\]$/s.exec(text);
+    if (match === null)
+        return { parameter: text, indices: [] };
+    const [, parameter = "", list = ""] = match;
+    const indices = list.trim() === "" ? [] : list.split(",").map((each) => each.trim());
+    if (indices.every((each) => /^\d{1,15}$/.test(each))) {
+        return { parameter, indices: indices.map(Number) };
+    }
+    throw new PserverError("BAD_VALUE", `element: expected PARAM[i,j], with an index for each dimension; received ${JSON.stringify(text)}`, { received: text });
+}
+/**
+ * Finds the block and the shard of an element, by the parameter's shape at a cut.
+ * @throws UNKNOWN_PARAMETER if no such parameter was there, BAD_INDEX if it has no such element; as `replayShard`.
+ */
+export async function locateElement(source, cut, name, signal) {
+    const { parameter } = name;
+    const held = (await findHeld(source, cut, (history, to) => ofSnapshot(history, to, parameter))) ??
+        (await findHeld(source, cut, (history, to) => ofReplay(history, to, parameter, source.job, signal)));
+    if (held === undefined) {
+        const text = `no parameter ${quoteName(parameter)} existed at that point`;
+        throw new PserverError("UNKNOWN_PARAMETER", text, { parameter });
+    }
+    const { header } = held;
+    const element = placeOf(name, header.shape);
+    const index = Math.floor(element / blockElements(header));
+    // Consecutive blocks are in consecutive shards.
+    const ahead = (((index - header.index) % source.shards) + source.shards) % source.shards;
+    return { ...name, element, index, shard: (held.shard + ahead) % source.shards };
+}
+/** Returns the first block that `look` finds in a shard. */
+async function findHeld(source, cut, look) {
+    for (const [shard, to] of cut.entries()) {
+        const header = await look(source.shard(shard), to);
+        if (header !== undefined)
+            return { shard, header };
+    }
+    return undefined;
+}
+/** Returns one of a parameter's blocks in the newest snapshot of a shard before a position; reads no values. */
+async function ofSnapshot(history, to, parameter) {
+    const [base] = basesBefore(await takeInventory(history), to);
+    if (base.snapshot === undefined)
+        return undefined;
+    const store = { read: (ref) => history.piece(ref) };
+    const { fold } = await readSnapshotState(store, base.snapshot.manifest);
+    return parseFoldState(fold).blocks.find((header) => header.parameter === parameter);
+}
+/** Returns one of a parameter's blocks in a shard as it was at a position. */
+async function ofReplay(history, to, parameter, job, signal) {
+    const subjects = new JobSubjects(job);
+    const shard = await replayShard(history, to, { subjects, signal });
+    return shard.saveState().blocks.find((header) => header.parameter === parameter);
+}
+/** Returns the number of elements of every block of a parameter but the last, by one of its blocks. */
+function blockElements({ index, start, count }) {
+    return index === 0 ? count : start / index;
+}
+/** Returns the index of an element in C order. @throws BAD_INDEX */
+function placeOf({ parameter, indices }, shape) {
+    const isInside = indices.length === shape.length && indices.every((at, axis) => at < (shape[axis] ?? 0));
+    if (isInside)
+        return indices.reduce((place, at, axis) => place * (shape[axis] ?? 1) + at, 0);
+    throw new PserverError("BAD_INDEX", `${quoteName(parameter)} has shape [${shape}], ${elementCount(shape)} elements; received [${indices}]`, { parameter, expected: shape, received: indices });
+}
+//# sourceMappingURL=blame.js.map

@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=replay-worker.d.ts.map

@@ -1,0 +1,273 @@
+import { entryBytes, entryGroups, entryPart, offsetsOf } from "../actors/fold/batch/run-change.js";
+import { LogSubjects, readable, readRecordMessage } from "../actors/fold/journal-record.js";
+import { isGrouped } from "../protocol/dtypes.js";
+import { decodeElements, encodeElements } from "../protocol/encoding/encoding.js";
+import { decodeGroups, encodeGroups, splitGroups, } from "../protocol/encoding/grouped.js";
+import { BATCH_ENTRIES_MAX, blockRows, draftBatch, encodedBytes, encodeMessage, parseBatch, parseRecordHeader, parseTrainerRecord, partElements, sealMessage, } from "../protocol/index.js";
+import { l2Norm } from "../protocol/tensor.js";
+import { viewElements } from "./compare-models.js";
+import { foldRecords, loadBase } from "./replay/replay-shard.js";
+import { startOf, takeInventory } from "./source.js";
+/** Returns the L2 norm of elements; 0 for integers. */
+function normOf(elements) {
+    return l2Norm(readElements(elements));
+}
+/** Multiplies float elements by a factor, in place; encoded ones are rounded again. */
+function scaleElements(elements, factor) {
+    const data = readElements(elements);
+    if (!(data instanceof Float32Array || data instanceof Float64Array))
+        return;
+    for (let i = 0; i < data.length; i++)
+        data[i] = (data[i] ?? 0) * factor;
+    const { encoding, bytes } = elements;
+    if (encoding === undefined || data instanceof Float64Array) {
+        bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    }
+    else if (isGrouped(encoding)) {
+        encodeGroups(encoding, [data.length], data, groupsOf(elements));
+    }
+    else {
+        encodeElements(encoding, data, bytes);
+    }
+}
+/** Copies the elements into an array of their type. */
+function readElements(elements) {
+    const { dtype, encoding, count, bytes } = elements;
+    if (encoding === undefined)
+        return viewElements(dtype, new Uint8Array(bytes));
+    const floats = new Float32Array(count);
+    if (isGrouped(encoding))
+        decodeGroups(encoding, [count], groupsOf(elements), floats);
+    else
+        decodeElements(encoding, bytes, floats);
+    return floats;
+}
+function groupsOf({ count, bytes, scales }) {
+    return scales === undefined ? splitGroups(count, bytes) : { scales, codes: bytes };
+}
+/** Returns the elements of an entry of a run. */
+function entryElements(run, place) {
+    const { dtype, encoding } = run;
+    const count = run.counts[place];
+    if (isGrouped(encoding)) {
+        const { scales, codes } = entryGroups(run, encoding, place);
+        return { dtype, encoding, count, bytes: codes, scales };
+    }
+    const bytes = entryBytes({ ...run, encoding }, place, offsetsOf(run, place));
+    return { dtype, encoding, count, bytes };
+}
+/** Changes records of one shard before they are folded. */
+export class RecordEditor {
+    #changes;
+    #subjects;
+    #withoutTrainers;
+    #withoutSeqs;
+    #leftOut = 0;
+    #changed = 0;
+    /** `generation`: that of the records which it gets. */
+    constructor(changes, subjects, shard, generation) {
+        this.#changes = changes;
+        this.#subjects = new LogSubjects(subjects);
+        this.#withoutTrainers = new Set(changes.withoutTrainers);
+        const own = changes.withoutRecords.filter((record) => record.shard === shard && record.generation === generation);
+        this.#withoutSeqs = new Set(own.map(({ seq }) => seq));
+    }
+    get counts() {
+        return { leftOut: this.#leftOut, changed: this.#changed };
+    }
+    /**
+     * Returns the record to fold in place of this one; undefined to leave it out. `shard`: the shard before the record.
+     */
+    edit(record, shard) {
+        const { parsed: subject } = this.#subjects.read(record.subject);
+        if (subject?.by !== "trainer" && subject?.by !== "batch")
+            return record;
+        const message = readRecordMessage(record.payload);
+        if (message === undefined)
+            return record;
+        if (this.#isLeftOut(record, subject, message)) {
+            this.#leftOut += 1;
+            return undefined;
+        }
+        const payload = readable(() => this.#editGradients(subject, message, shard));
+        if (payload === undefined)
+            return record;
+        this.#changed += 1;
+        return { ...record, payload };
+    }
+    #isLeftOut({ seq }, subject, message) {
+        if (this.#withoutSeqs.has(seq))
+            return true;
+        return this.#withoutTrainers.has(subject.trainer) && !initializes(subject, message);
+    }
+    /** Returns the record with its gradients changed; undefined if none of them is. */
+    #editGradients(subject, { fields, data }, shard) {
+        // A copy even of a Buffer, whose own `slice` shares memory.
+        const copy = { fields, data: new Uint8Array(data) };
+        if (subject.by === "batch")
+            return this.#editBatch(copy, shard);
+        const edited = this.#editPush(subject, copy, shard);
+        return edited && encodeMessage(edited, copy.data);
+    }
+    #editPush({ verb, parameter, index }, message, shard) {
+        const { fields, data } = message;
+        if (verb !== "push")
+            return undefined;
+        const record = parseTrainerRecord(verb, parseRecordHeader(fields), message);
+        const block = shard.block(parameter, index);
+        if (block === undefined || record.verb !== "push" || record.operation.op !== "grad") {
+            return undefined;
+        }
+        const { dtype, encoding, part, norm } = record;
+        const count = part === undefined ? block.count : partElements(part, blockRows(block));
+        const bytes = data.subarray(data.length - encodedBytes(dtype, encoding, count));
+        const factor = this.#factor([{ dtype, encoding, count, bytes }], norm);
+        const lr = takesRate(block) ? this.#changes.learningRate : undefined;
+        if (factor === undefined && lr === undefined)
+            return undefined;
+        const clipped = factor === undefined || norm === undefined ? {} : { norm: norm * factor };
+        return { ...fields, ...(lr === undefined ? {} : { lr }), ...clipped };
+    }
+    /** Returns the batch with its gradients changed; undefined if none of them is. */
+    #editBatch(message, shard) {
+        const header = parseRecordHeader(message.fields);
+        const { runs } = parseBatch(message, BATCH_ENTRIES_MAX);
+        let isChanged = false;
+        const edited = runs.flatMap((run) => {
+            if (run.operation?.op !== "grad")
+                return [run];
+            const clipped = this.#clip(run, shard);
+            const rated = this.#withRate(clipped, shard);
+            isChanged ||= clipped !== run || rated[0] !== clipped;
+            return rated;
+        });
+        if (!isChanged)
+            return undefined;
+        const { draft, values, scales } = draftBatch(header, edited);
+        edited.forEach((run, i) => {
+            values[i]?.set(run.values);
+            scales[i]?.set(run.scales);
+        });
+        return sealMessage(draft);
+    }
+    /** Scales the gradients of a run whose norm is too large; returns the same run if there is none. */
+    #clip(run, shard) {
+        const byParameter = new Map();
+        run.numbers.forEach((number, place) => {
+            const block = shard.blockOfNumber(number);
+            if (block === undefined)
+                return;
+            const places = byParameter.get(block.parameter);
+            if (places === undefined)
+                byParameter.set(block.parameter, [place]);
+            else
+                places.push(place);
+        });
+        const norms = run.norms?.slice();
+        let isClipped = false;
+        for (const places of byParameter.values()) {
+            const elements = places.map((place) => entryElements(run, place));
+            const factor = this.#factor(elements, norms?.[places[0]]);
+            if (factor === undefined)
+                continue;
+            isClipped = true;
+            for (const place of places) {
+                if (norms !== undefined)
+                    norms[place] = norms[place] * factor;
+            }
+        }
+        return isClipped ? { ...run, norms } : run;
+    }
+    /** Returns a run with the other learning rate, and apart from it the entries that take none. */
+    #withRate(run, shard) {
+        const { learningRate: lr } = this.#changes;
+        if (lr === undefined || run.operation?.op !== "grad")
+            return [run];
+        const rated = [...run.numbers.keys()].filter((place) => {
+            const block = shard.blockOfNumber(run.numbers[place]);
+            return block !== undefined && takesRate(block);
+        });
+        if (rated.length === 0)
+            return [run];
+        const others = [...run.numbers.keys()].filter((place) => !rated.includes(place));
+        const operation = { ...run.operation, lr };
+        const own = { ...selectEntries(run, rated), operation };
+        return others.length === 0 ? [own] : [own, selectEntries(run, others)];
+    }
+    /**
+     * Scales elements whose norm is too large; returns the factor. `norm`: that of the whole gradient, if it is known.
+     */
+    #factor(elements, known) {
+        const { clipNorm } = this.#changes;
+        if (clipNorm === undefined)
+            return undefined;
+        const norm = known ?? Math.hypot(...elements.map(normOf));
+        if (!(norm > clipNorm))
+            return undefined;
+        const factor = clipNorm / norm;
+        for (const each of elements)
+            scaleElements(each, factor);
+        return factor;
+    }
+}
+/** Whether gradients of a block take a learning rate: without an optimizer they do not. */
+function takesRate({ config }) {
+    return config.optimizer.name !== "none";
+}
+const NO_BYTES = new Uint8Array(0);
+/** Returns a run of some of the entries of another one. */
+function selectEntries(run, places) {
+    const at = places.map((place) => ({ place, offsets: offsetsOf(run, place) }));
+    const elements = places.map((place) => entryElements(run, place));
+    const values = Buffer.concat(elements.map(({ bytes }) => bytes));
+    const scales = Buffer.concat(elements.map(({ scales: own }) => own ?? NO_BYTES));
+    const pick = (column) => column.filter((_value, place) => places.includes(place));
+    const counts = pick(run.counts);
+    const parts = at.map(({ place, offsets }) => entryPart(run, place, offsets));
+    const lists = (list) => Uint32Array.from(parts.flatMap((part) => [...(part?.[list] ?? [])]));
+    return {
+        ...run,
+        ...{ numbers: pick(run.numbers), counts, scales, values },
+        elements: counts.reduce((sum, count) => sum + count, 0),
+        parts: run.parts && {
+            ...{ rows: pick(run.parts.rows), rowList: lists("rows") },
+            inner: run.parts.inner && pick(run.parts.inner),
+            innerList: run.parts.innerList && lists("inner"),
+        },
+        norms: run.norms && pick(run.norms),
+        seen: run.seen && pick(run.seen),
+    };
+}
+/** Whether a record creates blocks, without which later ones mean nothing. */
+function initializes(subject, message) {
+    if (subject.by === "trainer")
+        return subject.verb === "init";
+    const batch = readable(() => parseBatch(message, BATCH_ENTRIES_MAX));
+    return batch?.runs.some(({ verb }) => verb === "init") ?? false;
+}
+/**
+ * Rebuilds a shard as it would have been at a position if the records had been others, beginning with what
+ * it was at `from`. Gradients stay those that trainers computed from the values that they really had.
+ * @throws as `replayShard`.
+ */
+export async function foldWhatIf(history, to, options) {
+    const { subjects, changes, signal, onProgress } = options;
+    const { generation } = to;
+    const from = options.from ?? startOf(await takeInventory(history), to);
+    // If it is of an older generation than the end, all of the end's generation is folded with changes.
+    const start = from.generation === generation ? from : { generation, seq: 0 };
+    const shard = await loadBase(history, start, options);
+    const baseSeq = shard.seq;
+    const onFolded = (seq) => onProgress?.(seq - baseSeq, to.seq - baseSeq);
+    await foldRecords(shard, history, start, { signal, onFolded });
+    // The records from here on are not those that were folded before.
+    shard.expect([]);
+    const editor = new RecordEditor(changes, subjects, history.shard, generation);
+    await foldRecords(shard, history, to, {
+        signal,
+        onFolded,
+        edit: (record) => editor.edit(record, shard),
+    });
+    return { shard, counts: editor.counts };
+}
+//# sourceMappingURL=what-if.js.map

@@ -1,0 +1,249 @@
+import { createRequire } from "node:module";
+import { isDeepStrictEqual } from "node:util";
+import { DTYPES } from "../dtypes.js";
+import { PserverError } from "../errors.js";
+import { lowestRate, RULE_NUMBERS, toLearningRate, toOptimizer, } from "./optimizer.js";
+import { fromPaddle, isPaddleConfigs } from "./paddle/paddle.js";
+import { badConfig, FINITE, isPlainMap, NOT_NEGATIVE, POSITIVE, Settings, } from "./read-settings.js";
+/** Characters of a configuration as text. */
+export const CONFIG_TEXT_MAX = 16_384;
+/** Depth of lists and maps in a configuration as text, the same as in messages. */
+export const CONFIG_DEPTH_MAX = 16;
+/**
+ * Tokens of a configuration as text: words, signs, spaces and line ends. The largest real one has some
+ * hundred.
+ */
+export const CONFIG_TOKENS_MAX = 2_048;
+/** Types of the library's tokens that open a level of the text. */
+const COLLECTIONS = new Set(["block-map", "block-seq", "flow-collection"]);
+/** Options of the library. At another log level it would make the process emit warnings. */
+const OPTIONS = {
+    version: "1.2",
+    schema: "core",
+    merge: false,
+    resolveKnownTags: false,
+    logLevel: "error",
+};
+let library;
+/**
+ * Reads a text in YAML 1.2, which includes JSON: one document of maps, lists, numbers, truth values and
+ * texts. Keys may be written as in Python: `learning_rate` is read as `learningRate`. Refuses aliases, custom
+ * tags and repeated keys.
+ * @throws BAD_CONFIG saying where the text is wrong.
+ */
+export function parseConfigText(text) {
+    if (text.length > CONFIG_TEXT_MAX) {
+        throw badConfig("config", `text of at most ${CONFIG_TEXT_MAX} characters`, `${text.length}`);
+    }
+    // Loaded when first needed: few processes read texts, and each thread would pay for it.
+    library ??= createRequire(import.meta.url)("yaml");
+    const yamlLibrary = library;
+    checkStructure(yamlLibrary, text);
+    const document = readYaml(() => yamlLibrary.parseDocument(text, OPTIONS));
+    // The library only warns of an unknown tag, for instance, although ignoring it changes the meaning.
+    const [wrong] = [...document.errors, ...document.warnings];
+    if (wrong !== undefined)
+        throw badText(wrong);
+    return withCamelKeys(readYaml(() => document.toJS({ maxAliasCount: 0 })));
+}
+/** Returns the value with the keys of all its maps in camel case. @throws BAD_CONFIG for a key in two spellings. */
+function withCamelKeys(value) {
+    if (Array.isArray(value))
+        return value.map(withCamelKeys);
+    if (!isPlainMap(value))
+        return value;
+    const entries = new Map();
+    for (const [key, entry] of Object.entries(value)) {
+        const name = key.replaceAll(/(?<=[A-Za-z0-9])_([a-z0-9])/g, (_, next) => next.toUpperCase());
+        if (entries.has(name))
+            throw badConfig("config", `${name} once`, "it in two spellings");
+        entries.set(name, withCamelKeys(entry));
+    }
+    return Object.fromEntries(entries);
+}
+/**
+ * Checks depth and size of a text before it is parsed. Parsing a deep text takes stack, and V8 ends the
+ * process if the stack ends within a regular expression; the time for errors and keys grows with the square
+ * of their number. The library's tokens and its table of open levels, which are looked at here, need neither.
+ * @throws BAD_CONFIG naming the limit.
+ */
+function checkStructure({ Lexer, Parser }, text) {
+    const parser = new Parser();
+    let tokens = 0;
+    for (const token of new Lexer().lex(text)) {
+        if (++tokens > CONFIG_TOKENS_MAX) {
+            throw badConfig("config", `text of at most ${CONFIG_TOKENS_MAX} words and signs`, "more");
+        }
+        // Only the table of open levels is needed here: the output is thrown away.
+        Array.from(parser.next(token));
+        const depth = parser.stack.filter(({ type }) => COLLECTIONS.has(type)).length;
+        if (depth <= CONFIG_DEPTH_MAX)
+            continue;
+        throw badConfig("config", `lists and maps nested at most ${CONFIG_DEPTH_MAX} deep`, depth);
+    }
+}
+/** Calls the library, which throws for aliases. */
+function readYaml(read) {
+    try {
+        return read();
+    }
+    catch (cause) {
+        throw badText(cause);
+    }
+}
+function badText(cause) {
+    const why = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause);
+    return badConfig("config", "text in JSON or YAML", why);
+}
+const KEYS = [
+    "optimizer",
+    "learningRate",
+    "l1",
+    "l2",
+    "l2Mode",
+    "clipNorm",
+    "clipValue",
+    "gradientScale",
+    "sparse",
+    "static",
+    "stalenessScaling",
+    "allowNonFinite",
+];
+/** The weight decay of AdamW's paper and of its implementations. */
+const ADAMW_L2 = 0.01;
+/**
+ * Completes and checks a configuration from a caller or a message, in any form of {@link
+ * ParameterConfigInput}. A normalized one is returned unchanged, with its entries in the same order.
+ * @throws BAD_CONFIG naming the entry that is unknown, out of its range or against another one.
+ */
+export function toConfig(input = {}) {
+    if (typeof input === "string")
+        return fromSettings(parseConfigText(input));
+    if (input instanceof Uint8Array)
+        return fromSettings(fromPaddle({ optimizerConfig: input }));
+    if (typeof input === "object" && input !== null && isPaddleConfigs(input)) {
+        return fromSettings(fromPaddle(input));
+    }
+    return fromSettings(input);
+}
+function fromSettings(input) {
+    const settings = new Settings(input, "config", [...KEYS, ...RULE_NUMBERS]);
+    const optimizer = toOptimizer(ruleOf(settings));
+    const rate = settings.get("learningRate");
+    const isAdamw = optimizer.name === "adamw";
+    const clipNorm = settings.optionalNumber("clipNorm", POSITIVE);
+    const clipValue = settings.optionalNumber("clipValue", POSITIVE);
+    const config = {
+        optimizer,
+        ...(rate === undefined ? {} : { learningRate: toLearningRate(rate) }),
+        l1: settings.number("l1", NOT_NEGATIVE, 0),
+        l2: settings.number("l2", NOT_NEGATIVE, isAdamw ? ADAMW_L2 : 0),
+        l2Mode: settings.word("l2Mode", ["coupled", "decoupled"], isAdamw ? "decoupled" : "coupled"),
+        ...(clipNorm === undefined ? {} : { clipNorm }),
+        ...(clipValue === undefined ? {} : { clipValue }),
+        gradientScale: settings.number("gradientScale", FINITE, 1),
+        sparse: settings.flag("sparse"),
+        static: settings.flag("static"),
+        stalenessScaling: settings.flag("stalenessScaling"),
+        allowNonFinite: settings.flag("allowNonFinite"),
+    };
+    if (optimizer.name === "none")
+        checkNone(config);
+    if (optimizer.name === "ftrl")
+        checkFtrl(config);
+    return config;
+}
+/** Joins the rule with its numbers that stand beside it. */
+function ruleOf(settings) {
+    const rule = settings.get("optimizer") ?? "sgd";
+    const beside = RULE_NUMBERS.filter((key) => settings.get(key) !== undefined);
+    if (beside.length === 0)
+        return rule;
+    const numbers = Object.fromEntries(beside.map((key) => [key, settings.get(key)]));
+    if (!isPlainMap(rule))
+        return { name: rule, ...numbers };
+    const twice = beside.find((key) => Object.hasOwn(rule, key));
+    if (twice !== undefined)
+        throw settings.refusal(twice, "it once", "it in optimizer, too");
+    return { ...rule, ...numbers };
+}
+/** Checks that `none` has no learning rate or penalty: it adds what it is sent, unchanged. */
+function checkNone({ learningRate, l1, l2, stalenessScaling }) {
+    const expected = "none for optimizer none";
+    if (learningRate !== undefined)
+        throw badConfig("config.learningRate", expected, learningRate);
+    if (l1 !== 0)
+        throw badConfig("config.l1", expected, l1);
+    if (l2 !== 0)
+        throw badConfig("config.l2", expected, l2);
+    if (stalenessScaling)
+        throw badConfig("config.stalenessScaling", expected, stalenessScaling);
+}
+/** Checks what FTRL needs: it divides by its learning rate, and its rule includes L2. */
+function checkFtrl({ learningRate, l2Mode }) {
+    if (learningRate !== undefined && lowestRate(learningRate) <= 0) {
+        const lowest = lowestRate(learningRate);
+        throw badConfig("config.learningRate", "rates above 0 for optimizer ftrl", lowest);
+    }
+    if (l2Mode === "decoupled") {
+        throw badConfig("config.l2Mode", "coupled for optimizer ftrl", l2Mode);
+    }
+}
+/** Number of different configurations that {@link toSharedConfig} remembers. */
+const RECENT_MAX = 8;
+/** The last configurations, the most recent first. */
+const recent = [];
+/**
+ * Does as {@link toConfig} does, faster: the parameters of a model have few configurations, so most inputs
+ * equal a recent one, whose configuration is returned again.
+ * @throws BAD_CONFIG as {@link toConfig} does.
+ */
+export function toSharedConfig(input = {}) {
+    // Texts and bytes take longer to compare than objects.
+    if (typeof input !== "object" || input === null || ArrayBuffer.isView(input)) {
+        return toConfig(input);
+    }
+    if (isPaddleConfigs(input))
+        return toConfig(input);
+    const at = recent.findIndex((known) => isDeepStrictEqual(known.input, input));
+    const entry = recent[at] ?? read(input);
+    if (at === 0)
+        return entry.config;
+    if (at > 0)
+        recent.splice(at, 1);
+    recent.unshift(entry);
+    if (recent.length > RECENT_MAX)
+        recent.pop();
+    return entry.config;
+}
+/** Reads a configuration and keeps a copy of the input, which its owner may change later. */
+function read(input) {
+    const config = toConfig(input);
+    return { input: structuredClone(input), config };
+}
+/** Returns `rate`. @throws BAD_VALUE unless it is finite. */
+export function checkLearningRate(rate) {
+    return checkFinite(rate, "learningRate");
+}
+/** Returns `value`. @throws BAD_VALUE unless it is a finite number. */
+export function checkFinite(value, what) {
+    if (typeof value === "number" && Number.isFinite(value))
+        return value;
+    throw new PserverError("BAD_VALUE", `${what}: expected a finite number; received ${String(value)}`, {
+        expected: "a finite number",
+        received: String(value),
+    });
+}
+/**
+ * Checks that elements of this type can be trained with gradients: floats by every optimizer, integers
+ * only by `none`, which adds and wraps around as numpy and C do.
+ * @throws UNSUPPORTED for integers with another optimizer; they take `set` and `alpha/beta` only.
+ */
+export function checkTakesGradients(dtype, config, parameter) {
+    const { name } = config.optimizer;
+    if (DTYPES[dtype].float || name === "none")
+        return;
+    throw new PserverError("UNSUPPORTED", `${parameter}: gradients are for float32 and float64, or for optimizer none; ` +
+        `the parameter is ${dtype} with ${name}`, { parameter, expected: ["float32", "float64"], received: dtype, optimizer: name });
+}
+//# sourceMappingURL=parameter-config.js.map
