@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=host-worker.d.ts.map

@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=block-change.js.map

@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=pserver.d.ts.map

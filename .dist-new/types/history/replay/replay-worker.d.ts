@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=replay-worker.d.ts.map
