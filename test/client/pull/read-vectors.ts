@@ -163,6 +163,8 @@ function chosen(): Reading[] {
     whole("as many as fit into a mebibyte go together", kilobytes),
     whole("at most 4,096 blocks go together", [ones]),
     whole("encoded", small, { encoding: "bfloat16" }),
+    whole("in int8, whose scales count", kilobytes, { encoding: "int8" }),
+    whole("in e3m0", [small[0], large] as ParameterInfo[], { encoding: "e3m0" }),
     whole("of what is known only the changes", [small[0], large] as ParameterInfo[], {
       known: [
         [GENERATION, 7],
