@@ -17,7 +17,7 @@ export interface FilledRun extends BatchRun {
 }
 
 /** The elements of entries in a grouped encoding, as a run has them. */
-export function groupedValues(
+function groupedValues(
   encoding: GroupedEncoding,
   counts: Uint32Array,
   elements: Float32Array,
