@@ -218,7 +218,8 @@ describe("a snapshot", () => {
     test("is stored at once when somebody waits for it, and no later one is", async () => {
       await step(1_000);
       expect(published).toHaveLength(0);
-      await snapshots.make(here());
+      void snapshots.make(here());
+      await settle();
       expect(commits).toHaveLength(1);
       for (const parameter of ["a", "b"]) {
         foldInit(shard, writer, Float32Array.of(1), { parameter: `${parameter}2` });
