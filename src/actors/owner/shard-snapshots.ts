@@ -314,13 +314,20 @@ export class ShardSnapshots {
 
   /** Returns the newest snapshot if it is of `at` or later, else makes a new one; waits for one under way. */
   async make(at: Position): Promise<StoredManifest> {
-    this.#waiting += 1;
-    this.#budget.poke();
-    try {
+    return await this.#waitFor(async () => {
       await this.#making?.catch(() => undefined);
       const newest = this.#manifest;
       if (newest !== undefined && isAtOrAfter(newest.manifest, at)) return newest;
       return await this.#start();
+    });
+  }
+
+  /** Runs what waits for snapshots of the shard: none is put off meanwhile. */
+  async #waitFor<Result>(run: () => Promise<Result>): Promise<Result> {
+    this.#waiting += 1;
+    this.#budget.poke();
+    try {
+      return await run();
     } finally {
       this.#waiting -= 1;
     }
@@ -339,9 +346,11 @@ export class ShardSnapshots {
 
   /** Does as {@link commit} for a shard that has skipped a gap: no earlier record is needed then. */
   async commitAcrossGap(header: () => ManifestHeader): Promise<void> {
-    await this.#making?.catch(() => undefined);
-    const manifest = await this.#cut(header);
-    await this.#retain((retention) => retention.committedAcrossGap(manifest));
+    await this.#waitFor(async () => {
+      await this.#making?.catch(() => undefined);
+      const manifest = await this.#cut(header);
+      await this.#retain((retention) => retention.committedAcrossGap(manifest));
+    });
   }
 
   /**

@@ -228,6 +228,13 @@ describe("a snapshot", () => {
       expect(published).toHaveLength(4);
     });
 
+    test("is stored at once when records are missing: the fold waits for a snapshot behind them", async () => {
+      await step(1_000);
+      void snapshots.commitAcrossGap(() => snapshots.manifestHeader());
+      await settle();
+      expect(commits).toHaveLength(2);
+    });
+
     test("is not put off in a journal that is three quarters full", async () => {
       journal = { bytes: 9_001, bytesMax: 12_000 };
       snapshots.journalIs(journal);
