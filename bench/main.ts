@@ -27,6 +27,7 @@ import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
 import { benchRules } from "./rules.ts";
 import { benchSlowLink } from "./slow-link.ts";
 import { benchSlowSteps } from "./slow-link-steps.ts";
+import { benchBackground } from "./steps/background-steps.ts";
 import { benchSteps } from "./steps/our-steps.ts";
 import { benchScale } from "./steps/scale.ts";
 import { benchTapeCost } from "./tape-cost.ts";
@@ -72,6 +73,7 @@ async function main(): Promise<void> {
   throughput.push(...(await benchSlowLink({ ...options, log: progress })));
   const slowSteps = await benchSlowSteps({ ...options, log: progress });
   const { steps, initializations } = await benchSteps({ ...options, log: progress });
+  const background = await benchBackground({ ...options, log: progress });
   const scale = await benchScale({ ...options, log: progress });
   const replay = await benchReplay({ ...options, log: progress });
   const commands = await benchDebugger({ ...options, log: progress });
@@ -92,6 +94,7 @@ async function main(): Promise<void> {
     slowSteps,
     steps,
     initializations,
+    background,
     scale,
     replay,
     commands,

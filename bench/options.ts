@@ -32,7 +32,7 @@ const HELP = `usage: make bench BENCH='[--quick] [--only NAME]… [--rounds N] [
   --quick        under two minutes: one round, short measurements, fewer sizes
   --only NAME    only measurements whose name holds NAME, in whole words; may be repeated.
                  Names are such as "file, 1 MiB, push sgd, 3 trainers", "c, 10 × 4 MB, pull, 1 trainer",
-                 "step of 16 × 64 KiB, file", "scale", "python", "archiving", "slow link", "slow link steps", "replay", "tape", "log from the tape", "debugger memory", "failover", "kernels", "rules", "sparse push", "host memory"
+                 "step of 16 × 64 KiB, file", "snapshots", "scale", "python", "archiving", "slow link", "slow link steps", "replay", "tape", "log from the tape", "debugger memory", "failover", "kernels", "rules", "sparse push", "host memory"
   --rounds N     how often everything is measured (3; with --quick 1)
   --json         results as one JSON object
   --profile DIR  every process leaves a CPU profile in DIR`;

@@ -9,6 +9,7 @@ import type { Throughput } from "./rounds.ts";
 import type { RuleResult } from "./rules.ts";
 import { type SlowSteps, slowStepRows, slowStepTargets } from "./slow-link-steps.ts";
 import type { Spread } from "./statistics.ts";
+import type { BackgroundSteps } from "./steps/background-steps.ts";
 import type { InitializationTime } from "./steps/our-steps.ts";
 import { initializationRows, stepRows } from "./steps/step-table.ts";
 import type { StepTime } from "./steps/step-times.ts";
@@ -26,6 +27,7 @@ export interface Findings {
   readonly slowSteps: readonly SlowSteps[];
   readonly steps: readonly StepTime[];
   readonly initializations: readonly InitializationTime[];
+  readonly background: readonly BackgroundSteps[];
   readonly scale: readonly StepTime[];
   readonly replay: readonly ReplaySpeed[];
   readonly commands: readonly CommandUsage[];
@@ -100,7 +102,26 @@ export function targetsOf(findings: Findings): Target[] {
   const faults = failoverTargets(failover);
   const links = slowStepTargets(findings.slowSteps);
   const computing = [...memory, ...kernels, ...ruleTargets(findings.rules)];
-  return [...ratios, ...links, ...sparse, ...history, ...faults, ...computing];
+  const steps = backgroundTargets(findings.background);
+  return [...ratios, ...links, ...steps, ...sparse, ...history, ...faults, ...computing];
+}
+
+/** A snapshot that is due is put off by half of the interval at most, and then takes its time. */
+const BEHIND_MAX = 2;
+
+function backgroundTargets(found: readonly BackgroundSteps[]): Target[] {
+  return found.flatMap(({ name, ratio, behind, target }) =>
+    target === undefined
+      ? []
+      : [
+          {
+            name,
+            aim: `slowest tenth ≤ ${target} times the median, snapshots < ${BEHIND_MAX} intervals behind`,
+            found: `${range(ratio, 2)}, ${behind.toFixed(2)}`,
+            met: ratio.median <= target && behind < BEHIND_MAX,
+          },
+        ],
+  );
 }
 
 function commandTargets(commands: readonly CommandUsage[]): Target[] {
@@ -172,6 +193,7 @@ export function reportText(findings: Findings): string {
       "Training steps of one trainer, both ways: median (min–max) of the rounds",
       stepRows(findings.steps),
     ],
+    ["Steps while snapshots are made", backgroundRows(findings.background)],
     ["Initialization, from begin to finish", initializationRows(findings.initializations)],
     ["Scale: a step of growing size, on file", stepRows(findings.scale)],
     ["Bytes in the journals", sparseRows(findings.sparse)],
@@ -188,6 +210,19 @@ export function reportText(findings: Findings): string {
     .filter(([, rows]) => rows.length > 1)
     .map(([title, rows]) => `${title}\n\n${tableText(rows)}`);
   return `${findings.machine}\n\n${tables.join("\n\n")}`;
+}
+
+function backgroundRows(found: readonly BackgroundSteps[]): string[][] {
+  return [
+    ["measurement", "median ms", "slowest tenth from, ms", "ratio", "behind"],
+    ...found.map(({ name, p50Ms, p90Ms, ratio, behind, target }) => [
+      name,
+      range(p50Ms, 1),
+      range(p90Ms, 1),
+      range(ratio, 2),
+      target === undefined ? "" : behind.toFixed(2),
+    ]),
+  ];
 }
 
 function throughputRows(found: readonly Throughput[]): string[][] {

@@ -46,6 +46,20 @@ const commands = {
     return { steps, startMs, endMs: machineMs() };
   },
 
+  /** Makes so many steps, one after the other; returns how long each of them took, in ms. */
+  async time({ steps }: { steps: number }): Promise<number[]> {
+    if (makeStep === undefined) throw new Error("not prepared");
+    const times: number[] = [];
+    let at = machineMs();
+    for (let step = 0; step < steps; step++) {
+      await makeStep();
+      const now = machineMs();
+      times.push(now - at);
+      at = now;
+    }
+    return times;
+  },
+
   async close(): Promise<void> {
     await client?.close();
   },

@@ -25,6 +25,7 @@ import {
   writeBrokerConfig,
 } from "./broker-config.ts";
 import { BrokerLog } from "./broker-log.ts";
+import { limitMemory } from "./broker-memory.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
 import { lockStore, type StoreLock } from "./store-lock.ts";
 
@@ -45,6 +46,13 @@ const SETPRIV = ["/usr/bin/setpriv", "/bin/setpriv"].find((path) => existsSync(p
 /** Brokers to be stopped when this process exits. */
 const running = new Set<BrokerProcess>();
 let exitHooked = false;
+
+/** What a {@link BrokerProcess} calls. */
+interface ProcessEvents {
+  /** Cleans up when the process has ended. */
+  readonly afterExit: () => Promise<void>;
+  readonly onLog: (line: string) => void;
+}
 
 /** A nats-server process that was started, and the last lines of its log. */
 export class BrokerProcess {
@@ -71,15 +79,16 @@ export class BrokerProcess {
   static async spawn(
     program: string,
     args: readonly string[],
-    afterExit: () => Promise<void>,
-    onLog: (line: string) => void,
+    environment: NodeJS.ProcessEnv,
+    { afterExit, onLog }: ProcessEvents,
   ): Promise<BrokerProcess> {
     const command =
       SETPRIV === undefined
         ? [program, ...args]
         : [SETPRIV, "--pdeathsig", "TERM", program, ...args];
     const [file = program, ...rest] = command;
-    const child = spawn(file, rest, { stdio: ["ignore", "ignore", "pipe"], detached: true });
+    const stdio: ["ignore", "ignore", "pipe"] = ["ignore", "ignore", "pipe"];
+    const child = spawn(file, rest, { stdio, detached: true, env: environment });
     await new Promise<void>((resolve, reject) => {
       child.once("spawn", resolve);
       child.once("error", (cause) => {
@@ -275,6 +284,11 @@ export interface BrokerOptions extends BrokerConfig {
   readonly program?: FoundBroker;
   /** Time for recovering the store and opening the port; 60 s by default. */
   readonly startTimeoutMs?: number;
+  /**
+   * The most memory that the broker shall use; by default what `GOMEMLIMIT` in this process's environment says, or a
+   * quarter of what the machine or the control group has.
+   */
+  readonly memoryBytes?: number;
   /** Receives each line of the broker's log. */
   readonly onLog?: (line: string) => void;
   /** Called for each record refused because a full disk has made the store unwritable until a restart. */
@@ -321,6 +335,8 @@ const GREETING_TIMEOUT_MS = 10_000;
  */
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const storeDir = resolve(options.storeDir);
+  const { env: own } = process;
+  const environment = limitMemory({ environment: own, limitBytes: options.memoryBytes });
   const program = options.program ?? (await findBroker(process.env, options.signal));
   throwIfAborted(options);
   const lock = await lockStore(storeDir);
@@ -328,12 +344,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   try {
     const files = await writeFiles(storeDir, options);
     throwIfAborted(options);
-    running = await BrokerProcess.spawn(
-      program.path,
-      files.flags,
-      () => afterExit(lock, files),
-      logReader(storeDir, options),
-    );
+    running = await BrokerProcess.spawn(program.path, files.flags, environment, {
+      afterExit: () => afterExit(lock, files),
+      onLog: logReader(storeDir, options),
+    });
     await lock.addHolder(running.pid);
     return await untilReady(running, files, storeDir, options);
   } catch (error) {

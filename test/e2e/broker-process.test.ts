@@ -27,7 +27,7 @@ async function play(
   const isUp = new Promise<string>((resolve) => {
     heard = resolve;
   });
-  const broker = await type.spawn(path, [], afterExit, heard);
+  const broker = await type.spawn(path, [], process.env, { afterExit, onLog: heard });
   onTestFinished(() => broker.kill());
   expect(await isUp).toBe("up");
   return broker;

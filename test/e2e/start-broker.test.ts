@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { brokerMemoryOf } from "../../src/broker/broker-memory.ts";
 import { startBroker } from "../../src/broker/index.ts";
 import { identifyProcess } from "../../src/system/process-identity.ts";
 import { HANG_MS } from "../support/limits.ts";
@@ -70,6 +71,26 @@ describe("the store directory", () => {
     const configFile = join(dir, 'a"b');
     await expect(startBroker({ storeDir, configFile })).rejects.toMatchObject({ code: "BAD_PATH" });
     expect(await readdir(join(storeDir, "lock"))).toEqual([]);
+  });
+});
+
+describe("the broker's memory is limited", () => {
+  test("to a quarter of what there is", async () => {
+    vi.stubEnv("GOMEMLIMIT", undefined);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const broker = await startBroker({ storeDir });
+    onTestFinished(() => broker.kill());
+    const { limitBytes, totalBytes = 0 } = brokerMemoryOf(broker.pid) ?? {};
+    expect(limitBytes).toBe(Math.floor(totalBytes / 4));
+  });
+
+  test("to what is given, and the environment of this process stays as it is", async () => {
+    vi.stubEnv("GOMEMLIMIT", "3GiB");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const broker = await startBroker({ storeDir, memoryBytes: 200 * 1024 ** 2 });
+    onTestFinished(() => broker.kill());
+    expect(brokerMemoryOf(broker.pid)?.limitBytes).toBe(200 * 1024 ** 2);
+    expect(process.env["GOMEMLIMIT"]).toBe("3GiB");
   });
 });
 

@@ -1,5 +1,6 @@
 // Proves that `pserver up` can be stopped at every moment of its start, and that what keeps it from
-// starting ends it at once with the reason. Programs that play nats-server hold it up at each of them.
+// starting ends it at once with the reason; and what limit its broker gets. Programs that play nats-server hold it up
+// at each of them.
 import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -89,6 +90,22 @@ test.each(["is asked for its version", "starts", "should greet", "should answer 
     await vi.waitFor(() => expect(identifyProcess(pid)).toBeUndefined(), WAIT);
   },
 );
+
+test.each([
+  ["up", []],
+  ["run", ["--", "true"]],
+])("%s --broker-memory is what the broker is limited to", async (command, rest) => {
+  const limit = join(home, "limit");
+  const program = await player({ serve: `echo "$GOMEMLIMIT" >"${limit}"; ${mark()}; ${WAITS}` });
+  const flags = ["--port", "0", "--store", join(home, "up"), "--broker-memory", "300MiB"];
+  const started = start([command, ...flags, ...rest], {
+    environment: { PSERVER_NATS_SERVER: program, GOMEMLIMIT: "1GiB" },
+  });
+  await vi.waitFor(() => expect(existsSync(reached())).toBe(true), WAIT);
+  expect((await readFile(limit, "utf8")).trim()).toBe(String(300 * 1024 ** 2));
+  started.child.kill("SIGINT");
+  await started.finished;
+});
 
 test("a port that is taken is named, with the process that has it", async () => {
   const { port } = await listener("");

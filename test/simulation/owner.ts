@@ -13,7 +13,8 @@ import {
   blockKey,
   KeptSnapshots,
 } from "../../src/actors/journal/snapshot-store.ts";
-import { SnapshotBudget, SnapshotCut } from "../../src/actors/journal/snapshotter.ts";
+import { SnapshotBudget } from "../../src/actors/journal/snapshots/snapshot-budget.ts";
+import { SnapshotCut } from "../../src/actors/journal/snapshots/snapshotter.ts";
 import {
   isLater,
   nextWatermark,

@@ -1,6 +1,6 @@
 import type { RecordAnswer } from "../../src/actors/fold/shard.ts";
 import type { StoredManifest } from "../../src/actors/journal/manifest.ts";
-import { SnapshotCut } from "../../src/actors/journal/snapshotter.ts";
+import { SnapshotCut } from "../../src/actors/journal/snapshots/snapshotter.ts";
 import type { HostRecord } from "../../src/protocol/messages/host-records.ts";
 import type { TrainerSession } from "../../src/protocol/messages/lifecycle-messages.ts";
 import type { FoldMaker, MemoryPool } from "./fold-maker.ts";

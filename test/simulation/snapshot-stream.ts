@@ -5,7 +5,7 @@ import {
   blockKey,
   type SnapshotState,
 } from "../../src/actors/journal/snapshot-store.ts";
-import type { SnapshotCut } from "../../src/actors/journal/snapshotter.ts";
+import type { SnapshotCut } from "../../src/actors/journal/snapshots/snapshotter.ts";
 import { packValue, unpackValue } from "../../src/protocol/codec.ts";
 import { promise } from "./violation.ts";
 

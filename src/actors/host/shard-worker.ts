@@ -13,7 +13,7 @@ import { Journal } from "../journal/journal.ts";
 import { Credit } from "../journal/journal-reader.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
-import { SnapshotBudget } from "../journal/snapshotter.ts";
+import { SnapshotBudget } from "../journal/snapshots/snapshot-budget.ts";
 import { TapeStore } from "../journal/tape/tape-store.ts";
 import { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ParameterPlaces } from "../lifecycle/parameter.ts";
@@ -79,6 +79,7 @@ export async function openShardWorker(
   const bucket = await openEntries(journalConnection, subjects);
   const { shards, host, journal, leaseMs, retainBytes, snapshotBytes } = setup;
   const { memory: buffer, memoryLimitBytes: limitBytes } = setup;
+  const snapshotBudget = new SnapshotBudget(pool);
   const worker = new ShardWorker({
     ...{ setup, send, client, bucket },
     leases: new LeaseClock(shards, setup.leases),
@@ -96,9 +97,9 @@ export async function openShardWorker(
         onStopped: (shard, error) =>
           send({ type: "archiver-stopped", shard, error: error.toWire() }),
       }),
-      server: new FairServer(refusals),
+      server: new FairServer(refusals, [{}], () => snapshotBudget.worked()),
       responder: new Responder(dataConnection, pool),
-      snapshotBudget: new SnapshotBudget(pool),
+      snapshotBudget,
       failedBlocks: new FailedBlocks(dataConnection, subjects, new ParameterPlaces(bucket), shards),
       coalescer: new Coalescer(),
     },

@@ -13,12 +13,8 @@ import type { Journal, JournalInfo } from "./journal.ts";
 import { lastRecordSeq } from "./journal-check.ts";
 import type { PassedRewind, StoredManifest } from "./manifest.ts";
 import { type BlockPieces, readSnapshotState, type SnapshotStore } from "./snapshot-store.ts";
-import {
-  type ManifestHeader,
-  SnapshotBudget,
-  Snapshotter,
-  type SnapshotterDeps,
-} from "./snapshotter.ts";
+import { SnapshotBudget } from "./snapshots/snapshot-budget.ts";
+import { type ManifestHeader, Snapshotter, type SnapshotterDeps } from "./snapshots/snapshotter.ts";
 
 // A shard goes on under the next generation when it is new, when its journal in memory is gone, and when a person
 // lets it go on from another state: by "pserver recover", "rewind" or "fork". The order of writes is the same each

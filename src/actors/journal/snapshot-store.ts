@@ -531,7 +531,7 @@ export async function ensureSnapshotStream(
 const SNAPSHOTS_MIN = 2;
 
 /** Share of its limit from which on a journal drops its history. */
-const HISTORY_SHARE = 0.75;
+export const HISTORY_SHARE = 0.75;
 
 /** How many times the bytes to retain a journal may hold while an archiver has not copied what would be dropped. */
 const HELD_FACTOR = 2;

@@ -307,6 +307,7 @@ class Lane {
 export class FairServer {
   readonly #lanes: readonly Lane[];
   readonly #refusals: RefusalBudget;
+  readonly #onWork: () => void;
   readonly #slice: TimeSlice = new TimeSlice(SLICE_MS, () => {
     this.#refusals.review();
     this.#work();
@@ -315,9 +316,17 @@ export class FairServer {
   #isClosed = false;
   #idle: () => void = () => undefined;
 
-  /** `refusals`: limits how often a trainer is refused; shared with the connection. */
-  constructor(refusals: RefusalBudget, lanes: readonly LaneOptions[] = [{}]) {
+  /**
+   * `refusals`: limits how often a trainer is refused; shared with the connection. `onWork` is called for each request
+   * that is worked on.
+   */
+  constructor(
+    refusals: RefusalBudget,
+    lanes: readonly LaneOptions[] = [{}],
+    onWork: () => void = () => undefined,
+  ) {
     this.#refusals = refusals;
+    this.#onWork = onWork;
     this.#lanes = lanes.map((options) => new Lane(options));
   }
 
@@ -366,6 +375,7 @@ export class FairServer {
   }
 
   #run(lane: Lane, { from, data, run }: FairRequest): void {
+    this.#onWork();
     const startedMs = performance.now();
     const answered = run(data);
     if (answered === undefined) {

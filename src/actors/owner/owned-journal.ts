@@ -27,7 +27,7 @@ import {
 import { RetryLimit } from "../journal/journal-reader.ts";
 import { openGeneration } from "../journal/next-generation.ts";
 import type { ReplicaDamage } from "../journal/replicas.ts";
-import type { ManifestHeader } from "../journal/snapshotter.ts";
+import type { ManifestHeader } from "../journal/snapshots/snapshotter.ts";
 import { notedChecksums, type Watermark } from "../journal/watermark.ts";
 import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import type { ShardSnapshots } from "./shard-snapshots.ts";

@@ -10,8 +10,10 @@ import type { Shard } from "../fold/shard.ts";
 import type { ArchivedShard, ArchiverWatch } from "../journal/archivers.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { StoredManifest } from "../journal/manifest.ts";
-import { KeptSnapshots, type SnapshotStore } from "../journal/snapshot-store.ts";
-import { type ManifestHeader, type SnapshotBudget, Snapshotter } from "../journal/snapshotter.ts";
+import { HISTORY_SHARE, KeptSnapshots, type SnapshotStore } from "../journal/snapshot-store.ts";
+import type { SnapshotBudget } from "../journal/snapshots/snapshot-budget.ts";
+import type { PutOff } from "../journal/snapshots/snapshot-pace.ts";
+import { type ManifestHeader, Snapshotter } from "../journal/snapshots/snapshotter.ts";
 import type { TapeWriter } from "../journal/tape/tape-writer.ts";
 import type { RecoveredShard } from "./recover-shard.ts";
 
@@ -123,6 +125,9 @@ const RETRY_MS = 500;
 /** How many snapshots in which every block has changed may be kept besides {@link SnapshotSettings.olderBytesMax}. */
 const SNAPSHOTS_KEPT = 2;
 
+/** The share of the interval between two snapshots by which one that is due may be put off while steps run. */
+const PUT_OFF_SHARE = 0.5;
+
 /** Share of a journal's limit from which on snapshots are made early. */
 const EARLY_SHARE = 0.5;
 
@@ -180,6 +185,7 @@ export class ShardSnapshots {
   readonly #number: number;
   readonly #shard: Shard;
   readonly #settings: SnapshotSettings;
+  readonly #budget: SnapshotBudget;
   readonly #events: SnapshotEvents;
   readonly #snapshotter: Snapshotter;
   readonly #retention: Retention;
@@ -191,6 +197,10 @@ export class ShardSnapshots {
   #toldFailure: PserverError | undefined;
   #closed = false;
   #bytesSinceSnapshot = 0;
+  /** Bytes of the journal that were folded since the snapshot under way became due. */
+  #bytesSinceDue = 0;
+  /** How many callers wait for a snapshot, which is then not put off. */
+  #waiting = 0;
   #journalBytes = 0;
   #journalBytesMax = 0;
 
@@ -204,6 +214,7 @@ export class ShardSnapshots {
     this.#number = shard;
     this.#shard = recovered.shard;
     this.#settings = settings;
+    this.#budget = budget;
     this.#events = events;
     this.#manifest = recovered.manifest;
     this.#snapshotter = new Snapshotter({
@@ -270,8 +281,11 @@ export class ShardSnapshots {
    */
   advanced(bytes: number, isCompared: boolean): void {
     this.#bytesSinceSnapshot += bytes;
+    this.#bytesSinceDue += bytes;
     this.#journalBytes += bytes;
     if (isCompared) this.#makeIfDue();
+    this.#budget.worked();
+    this.#budget.poke();
   }
 
   /** Must be called before a block's bytes change or are freed. */
@@ -294,19 +308,37 @@ export class ShardSnapshots {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#retryTimer);
+    // One under way ends soon: its journal does not grow any more, and others may wait for their turn.
+    this.#budget.poke();
   }
 
   /** Returns the newest snapshot if it is of `at` or later, else makes a new one; waits for one under way. */
   async make(at: Position): Promise<StoredManifest> {
-    await this.#making?.catch(() => undefined);
-    const newest = this.#manifest;
-    if (newest !== undefined && isAtOrAfter(newest.manifest, at)) return newest;
-    return await this.#start();
+    return await this.#waitFor(async () => {
+      await this.#making?.catch(() => undefined);
+      const newest = this.#manifest;
+      if (newest !== undefined && isAtOrAfter(newest.manifest, at)) return newest;
+      return await this.#start();
+    });
   }
 
-  /** Commits the shard as it is when `head` is called, between two records. */
-  async commit(header: () => ManifestHeader): Promise<StoredManifest> {
-    const manifest = await this.#cut(header);
+  /** Runs what waits for snapshots of the shard: none is put off meanwhile. */
+  async #waitFor<Result>(run: () => Promise<Result>): Promise<Result> {
+    this.#waiting += 1;
+    this.#budget.poke();
+    try {
+      return await run();
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  /**
+   * Commits the shard as it is when `header` is called, between two records. `putOff`: how long that may take; without
+   * it, it is done at once.
+   */
+  async commit(header: () => ManifestHeader, putOff?: PutOff): Promise<StoredManifest> {
+    const manifest = await this.#cut(header, putOff);
     await this.#retain((retention) => retention.committed(manifest));
     this.#toldFailure = undefined;
     return manifest;
@@ -314,9 +346,11 @@ export class ShardSnapshots {
 
   /** Does as {@link commit} for a shard that has skipped a gap: no earlier record is needed then. */
   async commitAcrossGap(header: () => ManifestHeader): Promise<void> {
-    await this.#making?.catch(() => undefined);
-    const manifest = await this.#cut(header);
-    await this.#retain((retention) => retention.committedAcrossGap(manifest));
+    await this.#waitFor(async () => {
+      await this.#making?.catch(() => undefined);
+      const manifest = await this.#cut(header);
+      await this.#retain((retention) => retention.committedAcrossGap(manifest));
+    });
   }
 
   /**
@@ -341,7 +375,7 @@ export class ShardSnapshots {
     }
   }
 
-  async #cut(header: () => ManifestHeader): Promise<StoredManifest> {
+  async #cut(header: () => ManifestHeader, putOff?: PutOff): Promise<StoredManifest> {
     return await this.#snapshotter.cut(
       this.#shard,
       header,
@@ -349,6 +383,7 @@ export class ShardSnapshots {
       (stored) => {
         this.#manifest = stored;
       },
+      putOff,
     );
   }
 
@@ -370,13 +405,27 @@ export class ShardSnapshots {
   }
 
   #isDue(): boolean {
-    if (this.#bytesSinceSnapshot === 0) return false;
-    if (this.#bytesSinceSnapshot >= this.#settings.snapshotBytes) return true;
-    const early =
-      this.#journalBytesMax > 0 && this.#journalBytes > EARLY_SHARE * this.#journalBytesMax;
-    // Early snapshots are at least a sixteenth of the limit apart.
-    return early && this.#bytesSinceSnapshot > this.#journalBytesMax / 16;
+    return this.#bytesSinceSnapshot > 0 && this.#bytesSinceSnapshot >= this.#intervalBytes;
   }
+
+  /** Bytes of the journal between two snapshots. */
+  get #intervalBytes(): number {
+    const { snapshotBytes } = this.#settings;
+    const isEarly =
+      this.#journalBytesMax > 0 && this.#journalBytes > EARLY_SHARE * this.#journalBytesMax;
+    // Early snapshots are more than a sixteenth of the limit apart.
+    const earlyBytes = Math.floor(this.#journalBytesMax / 16) + 1;
+    return isEarly ? Math.min(snapshotBytes, earlyBytes) : snapshotBytes;
+  }
+
+  /** Returns how much of the growth of the journal has come by which a snapshot that is due may be put off. */
+  readonly #putOff: PutOff = () => {
+    // A journal that is full does not grow, until a snapshot lets it be trimmed.
+    const isFilling =
+      this.#journalBytesMax > 0 && this.#journalBytes > HISTORY_SHARE * this.#journalBytesMax;
+    if (this.#closed || this.#waiting > 0 || isFilling) return 1;
+    return this.#bytesSinceDue / (PUT_OFF_SHARE * this.#intervalBytes);
+  };
 
   #start(): Promise<StoredManifest> {
     if (this.#making !== undefined) return this.#making;
@@ -395,13 +444,14 @@ export class ShardSnapshots {
 
   async #makeOrRetry(): Promise<StoredManifest> {
     let bytes = 0;
+    this.#bytesSinceDue = 0;
     try {
       return await this.commit(() => {
         // Records that were folded while the cut waited are in it.
         bytes = this.#bytesSinceSnapshot;
         this.#bytesSinceSnapshot = 0;
         return this.manifestHeader();
-      });
+      }, this.#putOff);
     } catch (error) {
       const found = ensureError(error);
       this.#bytesSinceSnapshot += bytes;

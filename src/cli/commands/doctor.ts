@@ -6,6 +6,8 @@ import type { Command } from "commander";
 import { reportReplicas } from "../../actors/job/replica-report.ts";
 import { probeStorage } from "../../actors/journal/streams.ts";
 import { tapeStorage } from "../../actors/journal/tape/tape-store.ts";
+import { brokerMemoryOf, type ProcessMemory } from "../../broker/broker-memory.ts";
+import { findListener } from "../../broker/start-broker.ts";
 import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.ts";
 import {
   archiverState,
@@ -103,6 +105,29 @@ export function checkMaxPayload(maxPayloadBytes: number): Check {
   if (maxPayloadBytes >= PAYLOAD_BYTES_WHOLE) return ok(name, size);
   const message = `${size}: parameters above ${formatBytes(maxPayloadBytes - HEADER_BYTES_MAX)} are cut`;
   return warn(name, `${message} into blocks, each updated by itself`, advice);
+}
+
+/** Matches the address of a broker that runs on this machine, or behind something that forwards to it. */
+const LOOPBACK = /^(?:127\.[\d.]+|localhost|\[?::1\]?):(\d+)$/;
+
+/** Checks what limits the memory of a broker on this machine; one elsewhere cannot be seen from here. */
+async function checkMemoryAt(address: string): Promise<Check> {
+  const port = LOOPBACK.exec(address)?.[1];
+  const listener = port === undefined ? undefined : await findListener(Number(port));
+  const memory = listener && brokerMemoryOf(listener.pid);
+  if (memory !== undefined) return checkBrokerMemory(memory);
+  return skip("broker memory", "the broker's process cannot be seen from here by this user");
+}
+
+/** Checks whether a broker may use more memory than there is, so that the system would kill it or others. */
+export function checkBrokerMemory({ limitBytes, totalBytes }: ProcessMemory): Check {
+  const name = "broker memory";
+  const all = `${formatBytes(totalBytes)} that it shares with all others there`;
+  const advice =
+    "start it with GOMEMLIMIT in its environment, such as GOMEMLIMIT=2GiB; pserver up and run do so";
+  if (limitBytes === undefined) return warn(name, `no limit, and ${all}`, advice);
+  const message = `limited to ${formatBytes(limitBytes)} of ${all}`;
+  return limitBytes < totalBytes ? ok(name, message) : warn(name, message, advice);
 }
 
 /**
@@ -531,6 +556,7 @@ async function checkJob(
     ok("broker", `${address}, ${Math.ceil(roundTripMs || 1)} ms away`),
     checkVersion(version),
     checkMaxPayload(payloadBytesMax),
+    await checkMemoryAt(address),
     ...(await checkAsHost(context, flags, roles)),
     ...checkPermissions(permissions, admin.trainer),
     ...(roles.has("observer")

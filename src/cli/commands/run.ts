@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { addHelp, type CliContext, openLog } from "../context.ts";
+import { addBrokerOptions } from "../options/broker-options.ts";
 import {
   addConnectionOptions,
   addJobOption,
@@ -114,8 +115,8 @@ function addServerOptions(command: Command): void {
     .option(
       "--store <dir>",
       "directory for its data, which is kept (default: .pserver/run-TIME-PID)",
-    )
-    .option("--durable", "acknowledged updates also survive a power loss; slower");
+    );
+  addBrokerOptions(command);
 }
 
 function addLauncherOptions(command: Command): void {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { addHelp, type CliContext, openLog } from "../context.ts";
+import { addBrokerOptions } from "../options/broker-options.ts";
 import { addJobOption, addOutputOptions } from "../options/connection-options.ts";
 import { addHostOptions } from "../options/host-options.ts";
 import { wholeNumber } from "../options/parse-values.ts";
@@ -76,9 +77,8 @@ export function registerUp(program: Command, context: CliContext): void {
       "number of hosts; the first runs in this process, the others in their own",
       wholeNumber(1, HOSTS_MAX),
       1,
-    )
-    .option("--durable", "acknowledged updates also survive a power loss; slower");
-  addNoTokenOption(command);
+    );
+  addNoTokenOption(addBrokerOptions(command));
   addOutputOptions(addHostOptions(addJobOption(command), "STORE/models")).action((flags: UpFlags) =>
     runUp(context, openLog(context, flags), flags),
   );
@@ -98,6 +98,7 @@ export function registerUp(program: Command, context: CliContext): void {
       "  pserver up",
       "  pserver up --job mnist --port 0 --store /data/mnist --hosts 3 --json",
       "  pserver up --durable --shards 32",
+      "  pserver up --broker-memory 2GiB",
       "  pserver up --job mnist --sync sync --trainers 4 --backups 1",
     ],
   });

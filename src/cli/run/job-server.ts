@@ -20,7 +20,7 @@ const HOST_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 30_000;
 
 /** Flags of a new server besides those of its hosts. */
-const SERVER_FLAGS = ["hosts", "port", "durable", "advertise", "noToken"] as const;
+const SERVER_FLAGS = ["hosts", "port", "durable", "brokerMemory", "advertise", "noToken"] as const;
 
 /** Whether the run uses a server that already runs. */
 export function usesRunningServer(

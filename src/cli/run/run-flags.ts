@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { InvalidArgumentError } from "commander";
 import { mismatch, PserverError } from "../../protocol/errors.ts";
+import type { BrokerFlags } from "../options/broker-options.ts";
 import type { ConnectionFlags } from "../options/connection-options.ts";
 import type { EtcdFlags, HostFlags } from "../options/host-options.ts";
 import type { OutputFlags } from "../output/output.ts";
@@ -12,7 +13,11 @@ export const LAUNCHERS = ["local", "ssh", "slurm", "pbs"] as const;
 export type LauncherName = (typeof LAUNCHERS)[number];
 
 /** Flags of `pserver run`. */
-export interface RunFlags extends Omit<HostFlags, keyof EtcdFlags>, ConnectionFlags, OutputFlags {
+export interface RunFlags
+  extends Omit<HostFlags, keyof EtcdFlags>,
+    BrokerFlags,
+    ConnectionFlags,
+    OutputFlags {
   readonly job: string;
   readonly instances: number;
   readonly trainer: string;
@@ -28,7 +33,6 @@ export interface RunFlags extends Omit<HostFlags, keyof EtcdFlags>, ConnectionFl
   readonly hosts?: number;
   readonly port?: number;
   readonly store?: string;
-  readonly durable?: boolean;
   readonly noToken?: boolean;
 
   readonly launcher: LauncherName;

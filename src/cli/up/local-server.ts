@@ -6,6 +6,7 @@ import { type ErrorCode, ensureError, type PserverError } from "../../protocol/e
 import { defined } from "../../protocol/fields.ts";
 import { type CliContext, confirm, thisCommand } from "../context.ts";
 import { hostEventPrinter } from "../host-events.ts";
+import type { BrokerFlags } from "../options/broker-options.ts";
 import { type HostFlags, hostArguments, toHostSettings } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
 import { unlessAborted } from "../signals.ts";
@@ -83,12 +84,11 @@ function startLocalHost(options: HostOptions): StartedHost {
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Flags of a broker and its hosts on this machine. */
-export interface LocalServerFlags extends HostFlags {
+export interface LocalServerFlags extends HostFlags, BrokerFlags {
   readonly job: string;
   readonly port: number;
   readonly store: string;
   readonly hosts: number;
-  readonly durable?: boolean;
   /** Whether clients need no token. */
   readonly noToken?: boolean;
 }
@@ -188,6 +188,7 @@ async function startKeeper(
         onStoreStuck,
         ...defined({
           durable: flags.durable,
+          memoryBytes: flags.brokerMemory,
           host: address,
           extraConfig: token && `authorization { token: "${token}" }`,
         }),

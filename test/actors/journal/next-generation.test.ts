@@ -15,12 +15,12 @@ import {
   journalLosses,
 } from "../../../src/actors/journal/next-generation.ts";
 import { loadSnapshot } from "../../../src/actors/journal/snapshot-store.ts";
+import { SnapshotBudget } from "../../../src/actors/journal/snapshots/snapshot-budget.ts";
 import {
   type ManifestHeader,
-  SnapshotBudget,
   Snapshotter,
   type SnapshotterDeps,
-} from "../../../src/actors/journal/snapshotter.ts";
+} from "../../../src/actors/journal/snapshots/snapshotter.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import { recoverShard } from "../../../src/actors/owner/recover-shard.ts";
 import { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";

@@ -2,7 +2,7 @@ import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { HostMemory } from "../../../src/actors/host/host-memory.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import { Credit } from "../../../src/actors/journal/journal-reader.ts";
-import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
+import { SnapshotBudget } from "../../../src/actors/journal/snapshots/snapshot-budget.ts";
 import { WatermarkKeeper } from "../../../src/actors/journal/watermark-keeper.ts";
 import { FairServer, RefusalBudget } from "../../../src/actors/owner/fair-server.ts";
 import { Coalescer } from "../../../src/actors/owner/fold-loop.ts";

@@ -6,7 +6,7 @@ import { recordCrc } from "../../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
 import { ObservedEnd } from "../../../src/actors/journal/journal-check.ts";
-import type { ManifestHeader } from "../../../src/actors/journal/snapshotter.ts";
+import type { ManifestHeader } from "../../../src/actors/journal/snapshots/snapshotter.ts";
 import type { Watermark } from "../../../src/actors/journal/watermark.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";

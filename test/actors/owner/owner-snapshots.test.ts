@@ -7,7 +7,7 @@ import { Shard } from "../../../src/actors/fold/shard.ts";
 import { HostMemory } from "../../../src/actors/host/host-memory.ts";
 import type { StoredManifest } from "../../../src/actors/journal/manifest.ts";
 import { loadSnapshot } from "../../../src/actors/journal/snapshot-store.ts";
-import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
+import { SnapshotBudget } from "../../../src/actors/journal/snapshots/snapshot-budget.ts";
 import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
@@ -19,7 +19,7 @@ import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 import { makeOwner, type OwnerChanges, SHARDS } from "./make-owner.ts";
 
-const COPIES_MAX = 4 * 1024 * 1024;
+const COPIES_MAX = 32 * 1024 * 1024;
 const TIMED_OUT = new PserverError("TIMEOUT", "the broker did not answer");
 
 let line: JournalLine;

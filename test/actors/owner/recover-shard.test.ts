@@ -6,11 +6,11 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Manifest, StoredManifest } from "../../../src/actors/journal/manifest.ts";
 import type { SnapshotStore } from "../../../src/actors/journal/snapshot-store.ts";
+import { SnapshotBudget } from "../../../src/actors/journal/snapshots/snapshot-budget.ts";
 import {
   type ManifestHeader,
-  SnapshotBudget,
   Snapshotter,
-} from "../../../src/actors/journal/snapshotter.ts";
+} from "../../../src/actors/journal/snapshots/snapshotter.ts";
 import type { Watermark } from "../../../src/actors/journal/watermark.ts";
 import {
   isDeposed,

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
 import { ObservedEnd } from "../../../src/actors/journal/journal-check.ts";
-import type { ManifestHeader } from "../../../src/actors/journal/snapshotter.ts";
+import type { ManifestHeader } from "../../../src/actors/journal/snapshots/snapshotter.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";

@@ -8,7 +8,7 @@ import type { ArchiverWatch } from "../../../src/actors/journal/archivers.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import type { Manifest } from "../../../src/actors/journal/manifest.ts";
 import type { SnapshotStore } from "../../../src/actors/journal/snapshot-store.ts";
-import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
+import { SnapshotBudget } from "../../../src/actors/journal/snapshots/snapshot-budget.ts";
 import {
   ShardSnapshots,
   type SnapshotBeginning,

@@ -7,7 +7,7 @@ import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import type { Manifest, StoredManifest } from "../../../src/actors/journal/manifest.ts";
 import type { SnapshotStore } from "../../../src/actors/journal/snapshot-store.ts";
-import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
+import { SnapshotBudget } from "../../../src/actors/journal/snapshots/snapshot-budget.ts";
 import { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import { type Position, PserverError } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
@@ -21,6 +21,8 @@ const FIRST: Manifest = {
 
 /** Commits: the manifest that each one follows, and the record it is of. */
 let commits: [number, number][];
+/** Subjects of the pieces that were stored. */
+let published: string[];
 /** What the next commits end with instead. */
 let failures: PserverError[];
 /** Until when commits wait. */
@@ -39,6 +41,7 @@ let snapshots: ShardSnapshots;
 beforeEach(() => {
   vi.useFakeTimers();
   [commits, failures, room, removed, purged, told] = [[], [], [], [], [], []];
+  published = [];
   held = Promise.resolve();
   journal = { bytes: 0, bytesMax: 0 };
   writer = new JournalWriter();
@@ -47,7 +50,10 @@ beforeEach(() => {
   budget = new SnapshotBudget(new BufferPool());
   let next = 100;
   const store = {
-    publish: () => Promise.resolve({ seq: ++next, crc: 1 }),
+    publish: (subject: string) => {
+      if (subject.includes(".piece.")) published.push(subject);
+      return Promise.resolve({ seq: ++next, crc: 1 });
+    },
     commit: async (manifest: Manifest, previousSeq: number) => {
       await held;
       const failure = failures.shift();
@@ -175,6 +181,73 @@ describe("a snapshot", () => {
     snapshots.advanced(1, true);
     await settle();
     expect(commits).toHaveLength(2);
+  });
+
+  describe("that is due while steps run", () => {
+    beforeEach(() => {
+      for (const parameter of ["a", "b", "c", "d"]) {
+        foldInit(shard, writer, Float32Array.of(1), { parameter });
+      }
+    });
+
+    /** Folds so many bytes, as a step does. */
+    async function step(bytes: number): Promise<void> {
+      snapshots.advanced(bytes, true);
+      await settle();
+    }
+
+    test("goes on as the journal grows, and is stored when half of the way to the next is over", async () => {
+      await step(1_000);
+      const stored = [published.length];
+      for (let steps = 0; steps < 4; steps++) {
+        await step(125);
+        stored.push(published.length);
+      }
+      expect(stored).toEqual([0, 1, 2, 3, 4]);
+      expect(commits).toHaveLength(1);
+    });
+
+    test("is stored at once when the steps end", async () => {
+      await step(1_000);
+      await settle(19);
+      expect(published).toHaveLength(0);
+      await settle(1);
+      expect(commits).toHaveLength(1);
+    });
+
+    test("is stored at once when somebody waits for it, and no later one is", async () => {
+      await step(1_000);
+      expect(published).toHaveLength(0);
+      void snapshots.make(here());
+      await settle();
+      expect(commits).toHaveLength(1);
+      for (const parameter of ["a", "b"]) {
+        foldInit(shard, writer, Float32Array.of(1), { parameter: `${parameter}2` });
+      }
+      await step(1_000);
+      expect(published).toHaveLength(4);
+    });
+
+    test("is stored at once when records are missing: the fold waits for a snapshot behind them", async () => {
+      await step(1_000);
+      void snapshots.commitAcrossGap(() => snapshots.manifestHeader());
+      await settle();
+      expect(commits).toHaveLength(2);
+    });
+
+    test("is not put off in a journal that is three quarters full", async () => {
+      journal = { bytes: 9_001, bytesMax: 12_000 };
+      snapshots.journalIs(journal);
+      await step(1_000);
+      expect(commits).toHaveLength(1);
+    });
+
+    test("is stored at once when the shard is given up, so that no other waits for it", async () => {
+      await step(1_000);
+      snapshots.close();
+      await settle();
+      expect(commits).toHaveLength(1);
+    });
   });
 
   test("that failed is reported and made again, with all records folded since the last one", async () => {

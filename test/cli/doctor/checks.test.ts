@@ -3,6 +3,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import {
   checkArchivers,
+  checkBrokerMemory,
   checkDamagedReplicas,
   checkDiskSpace,
   checkJetStream,
@@ -49,6 +50,16 @@ test.each([
   [256 * KIB - 1, "fail"],
 ])("max_payload of %d: %s", (bytes, status) => {
   expect(checkMaxPayload(bytes).status).toBe(status);
+});
+
+test.each([
+  [undefined, "warn", "no limit, and 8 MiB"],
+  [8 * MIB, "warn", "limited to 8 MiB of 8 MiB"],
+  [8 * MIB - 1, "ok", "limited to 8 MiB of 8 MiB"],
+])("a broker that may use %s of 8 MiB: %s", (limitBytes, status, message) => {
+  const check = checkBrokerMemory({ limitBytes, totalBytes: 8 * MIB });
+  expect(check.status).toBe(status);
+  expect(check.message).toContain(message);
 });
 
 test.each([

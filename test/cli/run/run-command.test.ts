@@ -152,11 +152,20 @@ describe("pserver run", () => {
     expect(lines[0]).toContain("pserver: BAD_VALUE: command: ");
   });
 
-  test("PSERVER_URL is a server that is there", async () => {
-    const environment = { PATH: "/usr/bin:/bin", PSERVER_URL: "nats://h" };
-    const { code, lines } = await answer(runCli, ["run", "--durable", "--", "sh"], environment);
-    expect([code, lines.length]).toEqual([3, 1]);
-    expect(lines[0]).toContain("--durable: expected no PSERVER_URL with it");
+  test.each([["--durable"], ["--broker-memory", "1GiB"]])(
+    "PSERVER_URL is a server that is there, which takes no %s",
+    async (...flags) => {
+      const environment = { PATH: "/usr/bin:/bin", PSERVER_URL: "nats://h" };
+      const { code, lines } = await answer(runCli, ["run", ...flags, "--", "sh"], environment);
+      expect([code, lines.length]).toEqual([3, 1]);
+      expect(lines[0]).toContain(`${flags[0]}: expected no PSERVER_URL with it`);
+    },
+  );
+
+  test.each(["up", "run"])("%s gives a broker no less memory than it needs", async (command) => {
+    const { code, lines } = await answer(runCli, [command, "--broker-memory", "127MiB"]);
+    expect(code).toBe(128);
+    expect(lines.join()).toContain('expected a size of 128MiB or more; received "127MiB"');
   });
 });
 

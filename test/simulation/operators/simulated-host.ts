@@ -7,7 +7,7 @@ import { ArchiverWatch } from "../../../src/actors/journal/archivers.ts";
 import { Journal } from "../../../src/actors/journal/journal.ts";
 import { ObservedEnd } from "../../../src/actors/journal/journal-check.ts";
 import { SnapshotStore } from "../../../src/actors/journal/snapshot-store.ts";
-import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
+import { SnapshotBudget } from "../../../src/actors/journal/snapshots/snapshot-budget.ts";
 import { WatermarkKeeper } from "../../../src/actors/journal/watermark-keeper.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import { recoverShard } from "../../../src/actors/owner/recover-shard.ts";

@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { Shard } from "../../../src/actors/fold/shard.ts";
-import { SnapshotBudget, Snapshotter } from "../../../src/actors/journal/snapshotter.ts";
-import { decodeMessage, PserverError } from "../../../src/protocol/index.ts";
-import { BufferPool } from "../../../src/transport/buffers.ts";
-import { foldInit } from "../fold/folded.ts";
-import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+import { Shard } from "../../../../src/actors/fold/shard.ts";
+import { SnapshotBudget } from "../../../../src/actors/journal/snapshots/snapshot-budget.ts";
+import { Snapshotter } from "../../../../src/actors/journal/snapshots/snapshotter.ts";
+import { decodeMessage, PserverError } from "../../../../src/protocol/index.ts";
+import { BufferPool } from "../../../../src/transport/buffers.ts";
+import { foldInit } from "../../fold/folded.ts";
+import { JournalWriter, SHARD, SUBJECTS } from "../../fold/journal-writer.ts";
 import { HeldStore } from "./held-store.ts";
 
 // Proves what a cut stores and under which subjects, what it takes of the worker's budget and gives back, and
@@ -198,7 +199,7 @@ describe("a cut", () => {
   });
 
   test("holds the fold up only while a change may need a copy and copies take all their room", async () => {
-    budget.copied(4 * MIB);
+    budget.copied(32 * MIB);
     expect(snapshotter.holdsUp).toBe(false);
     budget.copied(-4 * MIB);
     store.hold();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
-import { BufferPool } from "../../../src/transport/buffers.ts";
+import { SnapshotBudget } from "../../../../src/actors/journal/snapshots/snapshot-budget.ts";
+import { BufferPool } from "../../../../src/transport/buffers.ts";
 
 // Proves that pieces are let in by their bytes and in order, that a piece larger than all room goes
 // alone, and that copies are counted over all shards.
@@ -44,7 +44,7 @@ describe("a snapshot budget", () => {
 
   test("is spent by the copies of all shards together", () => {
     const budget = new SnapshotBudget(new BufferPool());
-    budget.copied(3 * MIB);
+    budget.copied(31 * MIB);
     expect(budget.isSpent).toBe(false);
     budget.copied(1 * MIB);
     expect(budget.isSpent).toBe(true);

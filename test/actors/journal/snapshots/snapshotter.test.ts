@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { Shard } from "../../../src/actors/fold/shard.ts";
-import { SnapshotBudget, Snapshotter } from "../../../src/actors/journal/snapshotter.ts";
-import { decodeMessage, PserverError, toSynchronization } from "../../../src/protocol/index.ts";
-import { BufferPool } from "../../../src/transport/buffers.ts";
-import { foldInit } from "../fold/folded.ts";
-import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+import { Shard } from "../../../../src/actors/fold/shard.ts";
+import { SnapshotBudget } from "../../../../src/actors/journal/snapshots/snapshot-budget.ts";
+import { Snapshotter } from "../../../../src/actors/journal/snapshots/snapshotter.ts";
+import { decodeMessage, PserverError, toSynchronization } from "../../../../src/protocol/index.ts";
+import { BufferPool } from "../../../../src/transport/buffers.ts";
+import { foldInit } from "../../fold/folded.ts";
+import { JournalWriter, SHARD, SUBJECTS } from "../../fold/journal-writer.ts";
 import { HeldStore } from "./held-store.ts";
 
 // Proves that a cut holds the blocks as they were when it was made, whatever happens while its

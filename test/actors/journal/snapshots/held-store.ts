@@ -1,6 +1,6 @@
-import { Shard } from "../../../src/actors/fold/shard.ts";
-import type { Manifest } from "../../../src/actors/journal/manifest.ts";
-import { type BlockPieces, blockKey } from "../../../src/actors/journal/snapshot-store.ts";
+import { Shard } from "../../../../src/actors/fold/shard.ts";
+import type { Manifest } from "../../../../src/actors/journal/manifest.ts";
+import { type BlockPieces, blockKey } from "../../../../src/actors/journal/snapshot-store.ts";
 import {
   asMap,
   decodeMessage,
@@ -8,8 +8,8 @@ import {
   PserverError,
   readCrc,
   unpackValue,
-} from "../../../src/protocol/index.ts";
-import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+} from "../../../../src/protocol/index.ts";
+import { SHARD, SUBJECTS } from "../../fold/journal-writer.ts";
 
 /** Stores messages; while it is held, publishes wait. */
 export class HeldStore {

@@ -5,19 +5,20 @@ import {
   PserverError,
   packValue,
   sealMessage,
-} from "../../protocol/index.ts";
-import type { BufferPool } from "../../transport/buffers.ts";
-import type { Block } from "../fold/block-actor.ts";
-import type { FoldState } from "../fold/fold-state.ts";
-import type { JournalChecksum } from "../fold/journal-checksum.ts";
-import type { Shard } from "../fold/shard.ts";
-import type { Manifest, PieceRef, StoredManifest } from "./manifest.ts";
+} from "../../../protocol/index.ts";
+import type { Block } from "../../fold/block-actor.ts";
+import type { FoldState } from "../../fold/fold-state.ts";
+import type { JournalChecksum } from "../../fold/journal-checksum.ts";
+import type { Shard } from "../../fold/shard.ts";
+import type { Manifest, PieceRef, StoredManifest } from "../manifest.ts";
 import {
   type BlockPieces,
   blockKey,
   type SnapshotState,
   type SnapshotStore,
-} from "./snapshot-store.ts";
+} from "../snapshot-store.ts";
+import type { SnapshotBudget } from "./snapshot-budget.ts";
+import type { PutOff } from "./snapshot-pace.ts";
 
 /** What identifies the bytes of a block. */
 type BlockVersion = Pick<Block, "epoch" | "version" | "accumulated">;
@@ -238,7 +239,7 @@ export class Snapshotter {
   /**
    * Stores a cut of the shard and commits it after the manifest with sequence `previousSeq`. Makes the cut and calls
    * `header` when all earlier cuts of the worker have ended. Calls `onStored` before the next cut, whose header
-   * depends on this one.
+   * depends on this one. `putOff`: how long the cut may take; without it, it is stored at once.
    * @returns the manifest.
    * @throws NOT_OWNER if another owner has committed since.
    */
@@ -247,12 +248,13 @@ export class Snapshotter {
     header: () => ManifestHeader,
     previousSeq: () => number,
     onStored: (stored: StoredManifest) => void,
+    putOff?: PutOff,
   ): Promise<StoredManifest> {
     return this.#deps.budget.runInOrder(async () => {
       const stored = await this.#makeCut(shard, header(), previousSeq());
       onStored(stored);
       return stored;
-    });
+    }, putOff);
   }
 
   /**
@@ -318,6 +320,7 @@ export class Snapshotter {
     this.#left = storing.unnamed;
     const bytes = cut.pending.reduce((sum, { block }) => sum + block.heldBytes, 0);
     await this.#deps.store.requireRoom(bytes);
+    this.#deps.budget.begin(bytes);
     await this.#storePending(current);
     const { fold, seq: cutSeq, recordCrc, checksum, pieces } = cut;
     const state: SnapshotState = { fold, pieces };
@@ -349,6 +352,8 @@ export class Snapshotter {
     const work = async (): Promise<void> => {
       for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
         const { heldBytes } = next.block;
+        // After the end of a cut, another one may have its turn.
+        if (current.storing.ended !== undefined) throw current.storing.ended;
         await budget.acquire(heldBytes);
         try {
           if (current.storing.ended !== undefined) throw current.storing.ended;
@@ -407,77 +412,5 @@ export class Snapshotter {
   async #removeLeft(): Promise<void> {
     await this.#deps.store.remove(this.#left);
     this.#left.clear();
-  }
-}
-
-/** Limit of the bytes in flight to the broker. */
-const IN_FLIGHT_BYTES_MAX = 4 * 1024 * 1024;
-
-/** Limit of the bytes in copies; beyond it, records that need more copies wait. */
-const COPIED_BYTES_MAX = 4 * 1024 * 1024;
-
-/**
- * Limits the memory that snapshots take beside the values, for all shards of a worker: their snapshots may all become
- * due at once, as after a burst of updates to a whole model.
- */
-export class SnapshotBudget {
-  /** Pool for messages and copies. */
-  readonly pool: BufferPool;
-  readonly #waiting: { readonly bytes: number; readonly admit: () => void }[] = [];
-  #inFlightBytes = 0;
-  #copiedBytes = 0;
-  #lastCut: Promise<unknown> = Promise.resolve();
-
-  constructor(pool: BufferPool) {
-    this.pool = pool;
-  }
-
-  /** Whether records that need more copies have to wait. */
-  get isSpent(): boolean {
-    return this.#copiedBytes >= COPIED_BYTES_MAX;
-  }
-
-  /** Bytes held in copies. */
-  get copiedBytes(): number {
-    return this.#copiedBytes;
-  }
-
-  /**
-   * Runs one cut after the other: a shard that waits until copies are released holds back delivered records, and all
-   * shards at once would hold back many.
-   */
-  async runInOrder<Result>(cut: () => Promise<Result>): Promise<Result> {
-    const result = this.#lastCut.then(cut);
-    // The error of an earlier cut is for its own shard.
-    this.#lastCut = result.catch(() => undefined);
-    return await result;
-  }
-
-  /** Waits, in order, until so many more bytes may be sent. More bytes than the limit are sent alone. */
-  acquire(bytes: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#waiting.push({ bytes, admit: resolve });
-      this.#admit();
-    });
-  }
-
-  /** Releases what {@link acquire} admitted. */
-  release(bytes: number): void {
-    this.#inFlightBytes -= bytes;
-    this.#admit();
-  }
-
-  /** Counts bytes in copies; a negative number when they are released. */
-  copied(bytes: number): void {
-    this.#copiedBytes += bytes;
-  }
-
-  #admit(): void {
-    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
-      if (this.#inFlightBytes > 0 && this.#inFlightBytes + next.bytes > IN_FLIGHT_BYTES_MAX) return;
-      this.#waiting.shift();
-      this.#inFlightBytes += next.bytes;
-      next.admit();
-    }
   }
 }
