@@ -14,7 +14,7 @@ import {
   type TrainerRecord,
 } from "../../protocol/messages/records.ts";
 import type { HostVerb, TrainerVerb } from "../../protocol/subjects.ts";
-import type { Change } from "../fold/apply-update.ts";
+import { type Change, firstVersion } from "../fold/apply-update.ts";
 import {
   entryBytes,
   entryPart,
@@ -329,13 +329,22 @@ function blockChange(change: Change, memory: Shard["memory"]): BlockChange {
     const { name, record, data } = change;
     const payload = { dtype: record.dtype, bytes: data };
     const statistics = change.statistics ?? measure(memory, payload);
-    return describeBlock(name.parameter, name.index, { op: "init" }, payload, statistics, 1);
+    return describeBlock(
+      name.parameter,
+      name.index,
+      { op: "init" },
+      payload,
+      statistics,
+      firstVersion(record),
+    );
   }
   const { block, statistics: known } = change;
   const { parameter, index, dtype, version } = block;
   if (change.kind === "set") {
     const payload = { dtype, bytes: change.data };
-    const statistics = known ?? measure(memory, payload);
+    // What a slot holds is no values: statistics are of these alone.
+    const isValues = change.slot === undefined;
+    const statistics = isValues ? (known ?? measure(memory, payload)) : undefined;
     return describeBlock(parameter, index, { op: "set" }, payload, statistics, version);
   }
   const { payload, part, operation } = change;
@@ -414,7 +423,8 @@ function unappliedChange(
   const { dtype } = record;
   if (record.verb !== "push") {
     const payload = { dtype, bytes: data };
-    const statistics = measure(shard.memory, payload);
+    const isValues = record.verb === "init" || record.slot === undefined;
+    const statistics = isValues ? measure(shard.memory, payload) : undefined;
     return describeBlock(parameter, index, { op: record.verb }, payload, statistics, version);
   }
   const { encoding, part } = record;
