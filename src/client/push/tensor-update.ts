@@ -28,6 +28,8 @@ import { gatherPart, type PartSlice } from "../part-plan.ts";
 /** What all updates of a call ask for. */
 export interface UpdateKind {
   readonly verb: TrainerVerb;
+  /** Of an `init`: the updates by gradients that some elements have gone through elsewhere; absent for none. */
+  readonly updates?: (parameter: string, start: number, count: number) => number;
   readonly encoding?: Encoding | undefined;
   /** What a push does with its elements, without `step` and `seen`. */
   readonly operation?: PushOperation | undefined;
@@ -135,7 +137,9 @@ export class TensorUpdate implements UpdateSource {
     if (verb === "set") return { verb, session, n, done, reply, epoch, dtype };
     if (verb === "init") {
       const { start, count } = place;
-      return { verb, session, n, done, reply, epoch, dtype, shape, start, count, config };
+      const init = { verb, session, n, done, reply, epoch, dtype, shape, start, count, config };
+      const updates = this.#kind.updates?.(info.name, start, count);
+      return updates === undefined ? init : { ...init, updates };
     }
     const operation = operationOf(this.#kind, namesVersion ? seen : 0) ?? { op: "grad" };
     const part = this.#index && partCounts(this.#index);

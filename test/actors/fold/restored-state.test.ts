@@ -36,7 +36,7 @@ function restored(from: Folded, config: ParameterConfig): Folded {
   folded.journal.init(values, { config, shape: SHAPE, updates });
   const plan = slotPlan(block, { mode: "async" });
   for (let slot = 1; slot <= keptSlots(plan); slot++) {
-    folded.journal.setSlot(slot, "float32", block.slotBytes(slot).slice());
+    folded.journal.setSlot(slot, "float32", elementsOf(block.slotBytes(slot), Float32Array));
   }
   folded.apply();
   return folded;
