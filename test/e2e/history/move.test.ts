@@ -44,8 +44,8 @@ async function refused(...args: readonly string[]): Promise<unknown> {
 }
 
 /** A trainer of a job at a broker, and a host that serves the job. */
-async function served(as: string, at: TestJob = job): Promise<Client> {
-  await at.host({ job: as, shards: undefined });
+async function served(as: string, shards: number, at: TestJob = job): Promise<Client> {
+  await at.host({ job: as, shards });
   return await at.trainer("b", { job: as });
 }
 
@@ -86,7 +86,7 @@ describe("a fork", () => {
       const made = await command("fork", "j", "--at", "now", "--as", "k", "--shards", `${shards}`);
       expect(made).toMatchObject({ job: "k", parameters: NAMES.length, unfinished: [] });
     });
-    const copy = await served("k");
+    const copy = await served("k", shards);
     const [first] = await copy.listParams();
     expect(first?.layout.shards).toBe(shards);
     await expectToGoOn(copy, trained);
@@ -192,7 +192,7 @@ describe("a backup", () => {
     const { code, stdout } = await run([...restore, "--shards", `${shards}`]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ job: "j", of: "j", parameters: NAMES.length });
-    await expectToGoOn(await served("j", other), trained);
+    await expectToGoOn(await served("j", shards, other), trained);
     const again = await run(restore);
     expect(again.code).not.toBe(0);
     expect(again.stderr).toContain("JOB_EXISTS");
@@ -224,7 +224,7 @@ describe("a backup", () => {
     expect(await refused("restore", backups, "--as", "new")).toMatchObject({ code: "BAD_VALUE" });
     expect(await refused("restore", home, "--as", "new")).toMatchObject({ code: "BAD_ARCHIVE" });
     await command("restore", backups, "--of", "j", "--as", "new");
-    expect((await (await served("new")).pullFull("w")).data[0]).toBe(2);
+    expect((await (await served("new", 2)).pullFull("w")).data[0]).toBe(2);
   });
 
   test("that was cut off or changed makes no job", async () => {

@@ -36,7 +36,7 @@ export async function train(client: Client, from: number, to: number): Promise<v
 /** Version and digest of the values of every parameter. */
 export async function values(
   client: Client,
-): Promise<{ name: string; version: number | undefined; hash: string }[]> {
+): Promise<{ name: string; version: number; hash: string }[]> {
   const parameters = await client.getParams(NAMES);
   return parameters.map(({ name, data, version }) => {
     const hash = createHash("sha256").update(Buffer.from(data.buffer)).digest("hex");
