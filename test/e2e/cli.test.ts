@@ -346,7 +346,14 @@ describe("failures", () => {
       ...{ code: 3, stdout: "", stderr: expect.stringContaining('BAD_DTYPE: "complex"') },
     });
     const config = ["--config", '{"allowNonFinite":true}'];
-    const loaded = await served.run("load", narrow, "--skip-unsupported", "--json", ...config, ...j1);
+    const loaded = await served.run(
+      "load",
+      narrow,
+      "--skip-unsupported",
+      "--json",
+      ...config,
+      ...j1,
+    );
     expect(JSON.parse(loaded.stdout)).toMatchObject({ parameters: 7, skipped: ["complex"] });
     expect(loaded.stderr).toContain("is left out");
     expect((await served.run("get", "half", ...j1)).stdout).toContain("float32 (9,)");
