@@ -314,7 +314,7 @@ export function registerLoad(program: Command, context: CliContext): void {
       "  pserver load --job mnist weights.npz --overwrite",
       `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"l2":0.1}'`,
       "  pserver load m.npz --config @training.yaml",
-      "  pserver load llama/model.safetensors.index.json --only 'model.*' --rename 'model.*=*'",
+      "  pserver load llama/model.safetensors.index.json --rename 'model.*=*'",
     ],
   });
 }

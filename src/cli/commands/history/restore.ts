@@ -60,8 +60,8 @@ export function registerRestore(program: Command, context: CliContext): void {
     ],
     Examples: [
       "  pserver restore /backups/mnist --url nats://other:4222",
-      "  pserver restore /backups/mnist/mnist-20261127T015426123Z.pserver --as mnist-old --shards 8",
-      "  pserver host --job mnist-old",
+      "  pserver restore /backups --of mnist --as mnist-8 --shards 8",
+      "  pserver host --job mnist-8",
     ],
   });
 }
