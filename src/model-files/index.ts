@@ -19,7 +19,6 @@ export {
 export { removeLeftTemporaries } from "./temporary-files.ts";
 export {
   dataBytes,
-  type RestorableOptimizers,
   type RestorableState,
   type TensorHeader,
   type TensorSource,

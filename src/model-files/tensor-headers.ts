@@ -66,7 +66,7 @@ export interface RestorableState {
 }
 
 /** The optimizers' states in an open file. */
-export interface RestorableOptimizers {
+interface RestorableOptimizers {
   /** Version of the rules under which they were computed. */
   readonly rules: number;
   /** By parameter. */

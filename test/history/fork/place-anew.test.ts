@@ -10,13 +10,14 @@ import {
   type ReplayedShard,
 } from "../../../src/history/replay/replayed-model.ts";
 import type { ShardHistory } from "../../../src/history/source.ts";
+import { toSynchronization } from "../../../src/protocol/config/index.ts";
 import { blockPlaces } from "../../../src/protocol/index.ts";
 import { Folded } from "../../actors/fold/folded.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
 import { fullConfig } from "../../actors/fold/optimizer-configs.ts";
 
 const { signal } = new AbortController();
-const SYNC = { mode: "sync", trainers: 2, backups: 0 } as const;
+const SYNC = toSynchronization({ mode: "sync", trainers: 2 });
 const NAMES = Array.from({ length: 9 }, (_, i) => `p${i}`);
 
 /** A shard with parameters of one block, one of which has a gradient of an open step, and half of another one. */
