@@ -7,6 +7,7 @@ import { registerCompleteNames, registerCompletion } from "./commands/completion
 import { registerDoctor } from "./commands/doctor.ts";
 import { registerGet } from "./commands/get.ts";
 import { registerArchive } from "./commands/history/archive.ts";
+import { registerBackup } from "./commands/history/backup.ts";
 import { registerBisect } from "./commands/history/bisect.ts";
 import { registerBlame } from "./commands/history/blame.ts";
 import { registerDiff } from "./commands/history/diff.ts";
@@ -16,6 +17,7 @@ import { registerLog } from "./commands/history/log.ts";
 import { registerPlot } from "./commands/history/plot.ts";
 import { registerRecord } from "./commands/history/record.ts";
 import { registerReplay } from "./commands/history/replay.ts";
+import { registerRestore } from "./commands/history/restore.ts";
 import { registerRewind } from "./commands/history/rewind.ts";
 import { registerShow } from "./commands/history/show.ts";
 import { registerVerify } from "./commands/history/verify.ts";
@@ -98,6 +100,7 @@ const GROUPS: readonly (readonly [
     ],
   ],
   ["Go back and go on", [registerRewind, registerFork, registerRecover]],
+  ["Move a whole job", [registerBackup, registerRestore]],
   ["Keep and check history", [registerArchive, registerRecord, registerVerify]],
   ["Shell", [registerCompletion]],
 ];

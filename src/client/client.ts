@@ -41,6 +41,7 @@ import type { IndexList } from "./part-plan.ts";
 import { BlockReader } from "./pull/block-reader.ts";
 import { Puller, type PullMode } from "./pull/puller.ts";
 import type { GradientRecord, TensorRecord } from "./push/block-updates.ts";
+import type { OptimizerState } from "./push/optimizer-state.ts";
 import { RoundingErrors } from "./push/rounding-errors.ts";
 import { Updates } from "./push/updates.ts";
 import { MORE, Requests, type Wire } from "./wire/wire.ts";
@@ -53,6 +54,12 @@ export interface SavedModel {
   readonly format: string;
   /** Id of that host. */
   readonly host: string;
+}
+
+/** Options of `Client.initParams`. */
+export interface InitOptions extends CallOptions {
+  /** Returns what the optimizer of a parameter has kept of its values elsewhere; undefined if it begins anew. */
+  readonly optimizerState?: (name: string) => OptimizerState | undefined;
 }
 
 /** Options of `Client.saveModel`. If the call ends early, the host stops writing. */
@@ -310,16 +317,18 @@ export class Client {
    * Declares several parameters and stores their first values, with fewer messages than as many calls of
    * {@link initParam}. `config` is that of all of them, or gives that of each. All values are checked before
    * anything is sent. A call that has failed may be repeated with the same values, in whole or in part.
-   * @throws as {@link initParam} does; EMPTY without any tensor.
+   * `optimizerState` gives what the optimizer of a parameter has kept of its values elsewhere, with which it goes on.
+   * @throws as {@link initParam} does; EMPTY without any tensor; BAD_LENGTH, BAD_VALUE for a state that is not one of
+   * the parameter's optimizer.
    */
   initParams(
     tensors: TensorRecord,
     config?: ParameterConfigInput | ((name: string) => ParameterConfigInput | undefined),
-    options?: CallOptions,
+    options: InitOptions = {},
   ): Promise<void> {
     const configOf = typeof config === "function" ? config : () => config;
     return this.#calls.run("initParams", options, (deadline) =>
-      this.#parts.lifecycle.initParams(tensors, configOf, deadline),
+      this.#parts.lifecycle.initParams(tensors, configOf, deadline, options.optimizerState),
     );
   }
 

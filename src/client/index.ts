@@ -42,12 +42,13 @@ export type {
   ReadOptions,
   UpdateOptions,
 } from "./calls/calls.ts";
-export type { Client, SavedModel, SaveOptions } from "./client.ts";
+export type { Client, InitOptions, SavedModel, SaveOptions } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
 export type { ShardFallback } from "./io/fallbacks.ts";
 export type { GradResult } from "./io/steps.ts";
 export type { IndexList } from "./part-plan.ts";
 export type { Gradient, GradientRecord, RowGradient, TensorRecord } from "./push/block-updates.ts";
+export type { OptimizerState } from "./push/optimizer-state.ts";
 export {
   type BrokerSettings,
   type ConnectionOverrides,

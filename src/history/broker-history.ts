@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { AckPolicy, DeliverPolicy, type JetStreamManager } from "@nats-io/jetstream";
 import { type NatsConnection, nanos, nuid } from "@nats-io/transport-node";
 import { readable } from "../actors/fold/journal-record.ts";
+import type { StoredSettings } from "../actors/job/job-settings.ts";
 import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
 import { OwnersClient } from "../actors/job/owners-client.ts";
 import type { Journal, JournalInfo } from "../actors/journal/journal.ts";
@@ -476,6 +477,10 @@ export class BrokerHistory implements HistorySource {
 
   get synchronization(): Synchronization {
     return this.#job.settings.synchronization;
+  }
+
+  get settings(): StoredSettings {
+    return this.#job.settings;
   }
 
   /** The job's bucket. */

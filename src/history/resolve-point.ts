@@ -3,6 +3,7 @@ import { readable, readRecordHeader, readRecordMessage } from "../actors/fold/jo
 import type { Shard } from "../actors/fold/shard.ts";
 import { leftOutRecords, type UpdateEvent } from "../actors/journal/describe-record.ts";
 import {
+  comparePositions,
   type ErrorCode,
   ensureError,
   JobSubjects,
@@ -447,11 +448,7 @@ export async function resolvePoint(
   const shards = await listShards(source);
   switch (point.kind) {
     case "now":
-      return {
-        point,
-        cut: shards.map(({ inventory }) => endOf(inventory, newestOf)),
-        timeMs: undefined,
-      };
+      return { point, cut: await nowCut(source, shards, signal), timeMs: undefined };
     case "start":
       return {
         point,
@@ -482,6 +479,35 @@ function endOf(
   const position = end(inventory);
   if (position !== undefined) return position;
   throw historyLost(inventory.shard, "any point", undefined);
+}
+
+/**
+ * Returns the ends of all journals at one moment: what follows from a record that is in the cut may only be in it
+ * together with that record. Journals are listed one after the other while trainers push. If some have grown when all
+ * are listed again, the moment is that of the newest record that was listed first: by then the broker has stored
+ * whatever it dates up to it.
+ */
+async function nowCut(
+  source: HistorySource,
+  shards: readonly ListedShard[],
+  signal: AbortSignal,
+): Promise<Cut> {
+  const ends = shards.map(({ inventory }) => endOf(inventory, newestOf));
+  const again = await listShards(source);
+  const later = again.map(({ inventory }) => endOf(inventory, newestOf));
+  if (ends.every((end, shard) => comparePositions(end, later[shard] ?? end) === 0)) return ends;
+  const times = await mapConcurrently([...shards.entries()], ([shard, { history, inventory }]) =>
+    recordTime(history, inventory, ends[shard] as Position, signal),
+  );
+  const momentMs = Math.max(...times.filter((time) => time !== undefined));
+  return await mapConcurrently([...again.entries()], async ([shard, { history, inventory }]) => {
+    const [end, grown] = [ends[shard], later[shard]] as [Position, Position];
+    // A journal that was replaced meanwhile goes on from where it was replaced.
+    if (grown.generation !== end.generation) return grown;
+    const span = spanWith(inventory.spans, { ...end, seq: end.seq + 1 });
+    const seq = span === undefined ? end.seq : await history.lastUpTo(span, momentMs);
+    return { ...end, seq: Math.max(end.seq, seq) };
+  });
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { NotedChecksum } from "../actors/fold/journal-checksum.ts";
 import { type JournalRecord, readable, readRecordMessage } from "../actors/fold/journal-record.ts";
+import type { StoredSettings } from "../actors/job/job-settings.ts";
 import type { UpdateVerb } from "../actors/journal/describe-record.ts";
 import { journalDamaged } from "../actors/journal/journal-check.ts";
 import type { PieceRef, StoredManifest } from "../actors/journal/manifest.ts";
@@ -133,6 +134,8 @@ export interface JobFacts {
   readonly job: string;
   readonly shards: number;
   readonly synchronization: Synchronization;
+  /** All settings of the job; absent where they are not kept. */
+  readonly settings?: StoredSettings;
 }
 
 /**

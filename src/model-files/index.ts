@@ -8,7 +8,8 @@ export {
   unknownName,
 } from "./model-path.ts";
 export { type OpenModel, openModel } from "./open-model.ts";
-export { underKnownNames } from "./safetensors.ts";
+export type { SavedOptimizers, SavedState } from "./safetensors/optimizer-state.ts";
+export { underKnownNames } from "./safetensors/safetensors.ts";
 export {
   type MergedTensor,
   mergeSparse,
@@ -16,4 +17,9 @@ export {
   shardsByName,
 } from "./save-model.ts";
 export { removeLeftTemporaries } from "./temporary-files.ts";
-export { dataBytes, type TensorHeader, type TensorSource } from "./tensor-headers.ts";
+export {
+  dataBytes,
+  type RestorableState,
+  type TensorHeader,
+  type TensorSource,
+} from "./tensor-headers.ts";

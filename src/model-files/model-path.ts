@@ -197,7 +197,12 @@ export type ModelFormat = "safetensors" | "npz" | "tar" | "directory";
 export const MODEL_ENDINGS = [".safetensors", ".npz", ".tar"] as const;
 
 /** The endings of files that are read as a model. */
-export const READ_ENDINGS = [...MODEL_ENDINGS, ".tar.gz", ".tgz"] as const;
+export const READ_ENDINGS = [
+  ...MODEL_ENDINGS,
+  ".tar.gz",
+  ".tgz",
+  ".safetensors.index.json",
+] as const;
 
 /**
  * Returns the format for a name, in upper or lower case: `*.safetensors`, `*.npz`, `*.tar`; a directory with

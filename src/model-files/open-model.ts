@@ -8,7 +8,8 @@ import { ModelFile } from "./model-file.ts";
 import { formatOf, type ModelFormat, READ_ENDINGS, unknownName } from "./model-path.ts";
 import { readNpz } from "./npz.ts";
 import { readPaddleTar } from "./paddle-tar.ts";
-import { readSafetensors } from "./safetensors.ts";
+import { readSafetensors } from "./safetensors/safetensors.ts";
+import { INDEX_ENDING, openSharded } from "./safetensors/sharded-model.ts";
 import type { IncomingModel } from "./tensor-headers.ts";
 
 /** The reader of each format of one file. */
@@ -23,8 +24,8 @@ export interface OpenModel extends IncomingModel {
 }
 
 /**
- * Opens a model that {@link saveModel} or another program wrote: safetensors, npz (stored or
- * deflated), PaddlePaddle's `model.tar`, also packed by gzip, or a model directory with its manifest.
+ * Opens a model that {@link saveModel} or another program wrote: safetensors, also in several files by their index
+ * (`model.safetensors.index.json`), npz (stored or deflated), PaddlePaddle's `model.tar`, also packed by gzip, or a model directory with its manifest.
  * Everything the file says of its tensors is checked here; their bytes are read, as often as asked, by
  * `chunks`. Elements of a type that no parameter has come as the type that holds all their values: those of
  * half precision as float32, small integers and booleans as int32. Tensors of other types are in `skipped`.
@@ -47,6 +48,7 @@ export async function openModel(path: string, signal?: AbortSignal): Promise<Ope
   if (stats.isDirectory()) {
     return { ...(await readDirectoryModel(path)), close: async () => undefined };
   }
+  if (path.endsWith(INDEX_ENDING)) return await openIndexed(path);
   const format = /\.(?:tar\.gz|tgz)$/i.test(path) ? "tar" : formatOf(basename(path));
   if (format === undefined || format === "directory") {
     const expected = `a directory, or a name ending in ${READ_ENDINGS.join(", ")}`;
@@ -58,6 +60,17 @@ export async function openModel(path: string, signal?: AbortSignal): Promise<Ope
   } catch (error) {
     await file.close();
     throw error;
+  }
+}
+
+/** Opens the files that an index names; the index itself is read at once. */
+async function openIndexed(path: string): Promise<OpenModel> {
+  const index = await ModelFile.open(path);
+  try {
+    const { model, close } = await openSharded(index);
+    return { ...model, close };
+  } finally {
+    await index.close();
   }
 }
 

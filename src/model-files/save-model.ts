@@ -19,10 +19,17 @@ import {
   type ModelFormat,
   resolveModelPath,
   unknownFormat,
+  unknownName,
 } from "./model-path.ts";
 import { writeNpz } from "./npz.ts";
 import { writePaddleTar } from "./paddle-tar.ts";
-import { writeSafetensors } from "./safetensors.ts";
+import {
+  encodeOptimizers,
+  OPTIMIZER_KEY,
+  type SavedOptimizers,
+  slotTensors,
+} from "./safetensors/optimizer-state.ts";
+import { writeSafetensors } from "./safetensors/safetensors.ts";
 import {
   badName,
   checkHeaders,
@@ -165,8 +172,13 @@ export interface SaveModelOptions {
    * Yields the bytes of one of `tensors`, little-endian, in C order. Called once for each, one after the
    * other, in the order of the file. The memory of a chunk may be used again once the next is asked for.
    */
-  readonly chunks: (header: TensorHeader) => AsyncIterable<Uint8Array>;
+  readonly chunks: (header: TensorHeader, slot: number) => AsyncIterable<Uint8Array>;
   readonly metadata?: Metadata;
+  /**
+   * What optimizers keep of `tensors`, for a file that ends in `.safetensors`: `chunks` is then called for each slot, too,
+   * with the header of the parameter; for the values slot is 0. Sparse shards are kept apart.
+   */
+  readonly optimizers?: SavedOptimizers;
   readonly signal?: AbortSignal;
 }
 
@@ -197,10 +209,12 @@ export interface WrittenModel {
  */
 export async function saveModel(options: SaveModelOptions): Promise<WrittenModel> {
   const { directory, path, signal, metadata = {} } = options;
-  const merged = mergeSparse(options.tensors);
+  const { optimizers } = options;
+  const merged = optimizers === undefined ? mergeSparse(options.tensors) : apart(options.tensors);
   checkMetadata(metadata);
   const file = await resolveModelPath(directory, path);
   const format = await formatFor(file, path);
+  if (optimizers !== undefined && format !== "safetensors") throw noOptimizers(path);
   await checkTarget(file, format, path);
   throwIfAborted(signal);
   const parent = dirname(file);
@@ -224,19 +238,42 @@ async function formatFor(file: string, path: string): Promise<ModelFormat> {
   throw unknownFormat(path);
 }
 
+/** Returns each tensor as one of the file. @throws as {@link checkHeaders}. */
+function apart(headers: readonly TensorHeader[]): MergedTensor[] {
+  checkHeaders(headers);
+  return headers.map((header) => ({ header, parts: [header] }));
+}
+
+/** Makes the error for a file whose format holds values only. */
+function noOptimizers(path: string): PserverError {
+  return badPath("a name ending in .safetensors, for optimizer state", unknownName(path), path);
+}
+
 function outgoing(
   merged: readonly MergedTensor[],
   metadata: Metadata,
-  { chunks, signal }: SaveModelOptions,
+  { chunks, signal, optimizers }: SaveModelOptions,
 ): OutgoingModel {
   const partsByName = new Map(merged.map(({ header, parts }) => [header.name, parts]));
-  return {
+  const values = {
     tensors: merged.map(({ header }) => header),
     metadata,
-    chunks: async function* (header) {
+    chunks: async function* (header: TensorHeader) {
       for (const part of partsByName.get(header.name) ?? []) {
-        yield* exactly(part, abortable(chunks(part), signal));
+        yield* exactly(part, abortable(chunks(part, 0), signal));
       }
+    },
+  };
+  if (optimizers === undefined) return values;
+  const slots = new Map(slotTensors(optimizers).map((slot) => [slot.header.name, slot]));
+  return {
+    tensors: [...values.tensors, ...[...slots.values()].map(({ header }) => header)],
+    metadata: { ...metadata, [OPTIMIZER_KEY]: encodeOptimizers(optimizers) },
+    chunks: async function* (header) {
+      const found = slots.get(header.name);
+      const [parameter] = (found && partsByName.get(found.parameter)) ?? [];
+      if (found === undefined || parameter === undefined) yield* values.chunks(header);
+      else yield* exactly(header, abortable(chunks(parameter, found.slot), signal));
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { ParameterConfig } from "../protocol/config/index.ts";
 import { DTYPES, type Dtype, isDtype } from "../protocol/dtypes.ts";
 import { mismatch, PserverError } from "../protocol/errors.ts";
 import { RANK_MAX } from "../protocol/limits.ts";
@@ -53,12 +54,33 @@ export interface SkippedTensor {
   readonly type: string;
 }
 
+/** The state of a parameter's optimizer in an open file. */
+export interface RestorableState {
+  readonly config: ParameterConfig;
+  /**
+   * Returns how many updates by gradients the elements from `start` on, `count` of them, have gone through: the most of
+   * the blocks that had them.
+   */
+  readonly updates: (start: number, count: number) => number;
+  readonly slots: readonly TensorSource[];
+}
+
+/** The optimizers' states in an open file. */
+interface RestorableOptimizers {
+  /** Version of the rules under which they were computed. */
+  readonly rules: number;
+  /** By parameter. */
+  readonly states: ReadonlyMap<string, RestorableState>;
+}
+
 /** Contents of a model file. */
 export interface IncomingModel {
   readonly tensors: readonly TensorSource[];
   /** Tensors of element types of which a parameter cannot hold every value; they are not read. */
   readonly skipped: readonly SkippedTensor[];
   readonly metadata: Metadata;
+  /** What optimizers keep of the values; absent in most files. */
+  readonly optimizers?: RestorableOptimizers;
 }
 
 /** Returns whether a tensor can have this shape. */

@@ -439,7 +439,7 @@ test("what is not there, or no file, or of another name is refused with its path
     const opened = openModel(join(directory, "m.h5"));
     expect(await codeOf(opened)).toBe("BAD_FILE");
     await expect(opened).rejects.toThrow(
-      /npz, \.tar, \.tar\.gz, \.tgz; received "m\.h5", but the server has no HDF5/,
+      /npz, \.tar, \.tar\.gz, \.tgz, \.safetensors\.index\.json; received "m\.h5", but the server has no HDF5/,
     );
     await symlink("/dev/null", join(directory, "null.npz"));
     await expect(openModel(join(directory, "null.npz"))).rejects.toThrow("a regular file");

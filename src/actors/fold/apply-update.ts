@@ -54,6 +54,8 @@ export interface SetChange {
   readonly kind: "set";
   readonly block: BlockActor;
   readonly data: Uint8Array;
+  /** The slot that it overwrites; absent for the values. */
+  readonly slot?: number | undefined;
   /** Absent unless somebody observes the fold. */
   readonly statistics?: Statistics | undefined;
 }
@@ -519,7 +521,7 @@ export function applyChange(context: ChangeContext, change: Change): number {
     return block.version;
   }
   blocks.beforeChange(block);
-  if (change.kind === "set") overwrite(memory, block.dtype, block.pointer, change.data);
+  if (change.kind === "set") setSlot(memory, change);
   else if (change.kind === "gradient") applyGradient(memory, change);
   else mixIn(memory, change);
   block.version += 1;
@@ -528,12 +530,22 @@ export function applyChange(context: ChangeContext, change: Change): number {
 
 function initialize({ memory, blocks }: StepContext, change: InitChange): number {
   const { record, number, plan, data } = change;
-  const { epoch, dtype, shape, start, count, config } = record;
+  const { epoch, dtype, shape, start, count, config, updates = 0 } = record;
   const header = { ...change.name, number, epoch, dtype, shape, start, count, config };
-  const block = blocks.put({ ...header, version: 1, updates: 0 }, plan, ({ pointer }) =>
-    overwrite(memory, dtype, pointer, data),
+  const block = blocks.put({ ...header, version: firstVersion(record), updates }, plan, (made) =>
+    overwrite(memory, dtype, made.pointer, data),
   );
   return block.version;
+}
+
+/** Returns the version of a block after its `init`: the updates before it count as if they had been here. */
+export function firstVersion({ updates = 0 }: Pick<InitRecord, "updates">): number {
+  return updates + 1;
+}
+
+function setSlot(memory: ShardMemory, { block, data, slot }: SetChange): void {
+  if (slot === undefined) overwrite(memory, block.dtype, block.pointer, data);
+  else block.slotBytes(slot).set(data);
 }
 
 /** Whether gradients of a block wait for their step to close: those of floats in a `sync` job do. */

@@ -297,6 +297,11 @@ export function slotPlan(owner: SlotOwner, synchronization: Synchronization): Sl
   };
 }
 
+/** Counts the slots of a plan that outlive a step: those of the optimizer's rule and the rows' update counts. */
+export function keptSlots({ rule, counts }: SlotPlan): number {
+  return counts ?? rule;
+}
+
 /** Counts the bytes of the values and all slots of a block. */
 export function heldBytes(owner: SlotOwner, plan: SlotPlan): number {
   const valueBytes = owner.count * DTYPES[owner.dtype].bytes;

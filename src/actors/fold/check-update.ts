@@ -32,6 +32,7 @@ import {
   blockLabel,
   heldBytes,
   isPlaced,
+  keptSlots,
   type SlotPlan,
   slotPlan,
 } from "./block-actor.ts";
@@ -310,14 +311,43 @@ function checkTarget(
 function checkSet(
   context: RecordContext,
   block: BlockActor,
-  { dtype, reply }: SetRecord,
+  { dtype, reply, slot }: SetRecord,
   data: Uint8Array,
 ): SetChange {
+  if (slot !== undefined) return checkSetSlot(context, block, slot, reply, data);
   checkBytes(block, block.bytes, data.length);
   checkNotStatic(block);
   checkReply(context, reply);
   const statistics = checkFinite(context, block, { dtype, bytes: data });
   return { kind: "set", block, data, statistics };
+}
+
+/**
+ * Passes if an optimizer's slot, or the rows' update counts, can be overwritten. The sums of an open step are nobody's
+ * to set. A block with such slots is not static.
+ * @throws BAD_VALUE, BAD_LENGTH, BAD_REPLY or NON_FINITE
+ */
+function checkSetSlot(
+  context: RecordContext,
+  block: BlockActor,
+  slot: number,
+  reply: string,
+  data: Uint8Array,
+): SetChange {
+  const { label, plan, dtype, config } = block;
+  const settable = keptSlots(plan);
+  if (slot > settable) {
+    const text = `${label}: slot: expected at most ${settable}; received ${slot}`;
+    throw new PserverError("BAD_VALUE", text);
+  }
+  checkBytes(block, plan.bytes[slot - 1] ?? 0, data.length);
+  checkReply(context, reply);
+  const isCounts = slot === plan.counts;
+  const isUnchecked = isCounts || config.allowNonFinite;
+  if (!isUnchecked && !allFinite(context.memory, { dtype, bytes: data })) {
+    throw nonFinite(label, data.length);
+  }
+  return { kind: "set", block, data, slot };
 }
 
 function checkPush(

@@ -262,7 +262,7 @@ export function hasRemovalFlag(stored: unknown): boolean {
 export function forkIncomplete(job: string): PserverError {
   return new PserverError(
     "JOB_EXISTS",
-    `job ${job} is not complete: repeat the "pserver fork" that makes it, or remove it with "pserver remove ${job}"`,
+    `job ${job} is not complete: repeat the "pserver fork" or "restore" that makes it, or remove it with "pserver remove ${job}"`,
     { job },
   );
 }

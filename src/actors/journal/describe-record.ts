@@ -23,7 +23,7 @@ import {
   type TrainerRecord,
 } from "../../protocol/messages/records.ts";
 import type { HostVerb, TrainerVerb } from "../../protocol/subjects.ts";
-import type { Change } from "../fold/apply-update.ts";
+import { type Change, firstVersion } from "../fold/apply-update.ts";
 import {
   entryPart,
   entryPayload,
@@ -336,13 +336,16 @@ function blockChange(change: Change, memory: Shard["memory"]): BlockChange {
     const payload = { dtype: record.dtype, bytes: data };
     const statistics = change.statistics ?? measure(memory, payload);
     const sent = sentOf(payload);
-    return describeBlock(name.parameter, name.index, { op: "init" }, sent, statistics, 1);
+    const version = firstVersion(record);
+    return describeBlock(name.parameter, name.index, { op: "init" }, sent, statistics, version);
   }
   const { block, statistics: known } = change;
   const { parameter, index, dtype, version } = block;
   if (change.kind === "set") {
     const payload = { dtype, bytes: change.data };
-    const statistics = known ?? measure(memory, payload);
+    // What a slot holds is no values: statistics are of these alone.
+    const isValues = change.slot === undefined;
+    const statistics = isValues ? (known ?? measure(memory, payload)) : undefined;
     return describeBlock(parameter, index, { op: "set" }, sentOf(payload), statistics, version);
   }
   const { payload, part, operation } = change;
@@ -433,7 +436,8 @@ function unappliedChange(
   const { dtype } = record;
   if (record.verb !== "push") {
     const payload = { dtype, bytes: data };
-    const statistics = measure(shard.memory, payload);
+    const isValues = record.verb === "init" || record.slot === undefined;
+    const statistics = isValues ? measure(shard.memory, payload) : undefined;
     const sent = sentOf(payload);
     return describeBlock(parameter, index, { op: record.verb }, sent, statistics, version);
   }

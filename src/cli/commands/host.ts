@@ -64,7 +64,7 @@ async function runHost(context: CliContext, output: Output, flags: RunHostFlags)
 }
 
 /** The most copies that JetStream keeps of a stream. */
-const REPLICAS_MAX = 5;
+export const REPLICAS_MAX = 5;
 
 /** Adds the command `pserver host`, which runs one more host of a job, on a broker that runs already. */
 export function registerHost(program: Command, context: CliContext): void {

@@ -2,18 +2,22 @@ import { stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { isAbsolute, join } from "node:path";
 import type { Command } from "commander";
+import { KNOWN_RULES } from "../../actors/fold/rules.ts";
 import type { Client } from "../../client/client.ts";
+import type { OptimizerState } from "../../client/push/optimizer-state.ts";
 import {
   type MergedTensor,
   mergeSparse,
   type OpenModel,
   openModel,
+  type RestorableState,
   shardsByName,
   type TensorHeader,
   type TensorSource,
   underKnownNames,
 } from "../../model-files/index.ts";
 import { type ParameterConfig, toConfig } from "../../protocol/config/index.ts";
+import type { TensorData } from "../../protocol/dtypes.ts";
 import { type ErrorCode, ensureError, mismatch, PserverError } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
@@ -34,6 +38,7 @@ import {
   type TrainerFlags,
   WHILE_IN_PROGRESS,
 } from "../options/connection-options.ts";
+import { addNameOptions, chosenTensors, type NameFlags } from "../options/name-options.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
 import { loadableOf } from "../output/left-out.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
@@ -126,6 +131,8 @@ export interface LoadOptions {
   readonly overwrite: boolean;
   /** The file's metadata, which may name other names of tied weights. */
   readonly metadata: Readonly<Record<string, string>>;
+  /** What optimizers have kept of the values, by parameter; a job that is initialized keeps its own. */
+  readonly states?: ReadonlyMap<string, RestorableState>;
   /** For the whole load; without it each call may last as long as it makes progress. */
   readonly timeoutMs?: number;
   readonly signal: AbortSignal;
@@ -138,6 +145,15 @@ export interface LoadedModel {
   readonly bytes: number;
   /** Whether the job was initialized before, so that its values were overwritten. */
   readonly overwritten: boolean;
+  /** Number of parameters that go on with what their optimizers had kept. */
+  readonly restored: number;
+}
+
+/** Reads what an optimizer has kept of the values of a parameter. @throws what the file's reader throws. */
+async function readState({ updates, slots }: RestorableState): Promise<OptimizerState> {
+  const read: TensorData[] = [];
+  for (const slot of slots) read.push((await readTensor(slot)).data);
+  return { updates, slots: read };
 }
 
 /** Options of a call of a load. */
@@ -200,15 +216,24 @@ export async function loadModel(
       return client.setParams(new Map(values), call());
     });
     const parameters = [...parts.values()].reduce((sum, { length }) => sum + length, 0);
-    return { parameters, bytes: totalBytes, overwritten: true };
+    return { parameters, bytes: totalBytes, overwritten: true, restored: 0 };
   }
   if (!(await client.beginInit({ ...call(), wait: false })))
     throw await notSelected(client, call());
-  await sendAll(given, (group) =>
-    client.initParams(group, (name) => options.configs.get(name) ?? {}, call()),
-  );
+  await sendAll(given, async (group) => {
+    const states = new Map<string, OptimizerState>();
+    for (const name of group.keys()) {
+      signal.throwIfAborted();
+      const state = options.states?.get(name);
+      if (state !== undefined) states.set(name, await readState(state));
+    }
+    const optimizerState = (name: string): OptimizerState | undefined => states.get(name);
+    const configOf = (name: string): ParameterConfig | object => options.configs.get(name) ?? {};
+    await client.initParams(group, configOf, { ...call(), optimizerState });
+  });
   await client.finishInit(call());
-  return { parameters: given.length, bytes: totalBytes, overwritten: false };
+  const restored = options.states?.size ?? 0;
+  return { parameters: given.length, bytes: totalBytes, overwritten: false, restored };
 }
 
 async function notSelected(client: LoadingClient, call: LoadingCall): Promise<PserverError> {
@@ -226,9 +251,10 @@ function alreadyInitialized(how: string): PserverError {
 
 const TIMEOUT_MS = 600_000;
 
-interface LoadFlags extends TrainerFlags, ConfigFlags, OutputFlags {
+interface LoadFlags extends TrainerFlags, ConfigFlags, NameFlags, OutputFlags {
   readonly overwrite?: boolean;
-  readonly strict?: boolean;
+  readonly skipUnsupported?: boolean;
+  readonly valuesOnly?: boolean;
 }
 
 /**
@@ -240,10 +266,14 @@ export function registerLoad(program: Command, context: CliContext): void {
     .command("load")
     .summary("initialize a job with the model in a file")
     .description("initialize a job with the parameters of a model file")
-    .argument("<path>", "a .safetensors, .npz, .tar or .tar.gz file, or a saved directory")
+    .argument(
+      "<path>",
+      "a .safetensors, .safetensors.index.json, .npz, .tar or .tar.gz file, or a saved directory",
+    )
     .option("--overwrite", "overwrite the values of a job that is initialized")
-    .option("--strict", "refuse a file of which a tensor would be left out");
-  addJobOptions(addConfigOptions(command), TIMEOUT_MS, WHILE_IN_PROGRESS);
+    .option("--values-only", "of a file with optimizer state: take the values alone")
+    .option("--skip-unsupported", "leave out tensors that no parameter can hold");
+  addJobOptions(addConfigOptions(addNameOptions(command)), TIMEOUT_MS, WHILE_IN_PROGRESS);
   addOutputOptions(addTrainerOption(command)).action((path: string, flags: LoadFlags) =>
     runLoad(context, path, flags, givenTimeout(command)),
   );
@@ -260,20 +290,31 @@ export function registerLoad(program: Command, context: CliContext): void {
     ],
     "Element types": [
       "  Half precision is loaded as float32, integers of 8 and 16 bits and booleans as int32; their",
-      "  values stay the same. Tensors of other types that no parameter has, and those without",
-      "  elements, are left out, each with a warning; --strict refuses such a file instead.",
+      "  values stay the same. A file with tensors of other types that no parameter has (float8, complex),",
+      "  or without elements, is refused; with --skip-unsupported these are left out, each with a warning.",
+    ],
+    Names: [
+      "  --only takes tensors whose whole name fits a pattern, as it is in the file. --rename gives them",
+      "  other names: --rename 'model.*=*' takes a prefix away. The file of a model in several files is",
+      "  its index, model.safetensors.index.json.",
     ],
     Configuration: [
-      "  A model file holds values only. The optimizer is given here; by default it is sgd with the",
+      "  Most files hold values only. The optimizer is given here; by default it is sgd with the",
       "  learning rate that each gradient brings. A --config for one parameter overrides one for",
       "  all, which overrides the other flags. Its entries are in docs/reference/protocol.md.",
     ],
-    "With --json": ['  {"parameters","bytes","overwritten","skipped"} once it is done.'],
+    "With the optimizer": [
+      '  A file of "pserver save --with-optimizer" brings the configurations, what optimizers keep, and',
+      "  the number of updates, into any number of shards: training goes on as from the saved moment.",
+      "  With --values-only, and in a job that is initialized, only values are taken.",
+    ],
+    "With --json": ['  {"parameters","bytes","overwritten","restored","skipped"} once it is done.'],
     Examples: [
       "  pserver load model.safetensors --optimizer adamw --learning-rate 0.001",
       "  pserver load --job mnist weights.npz --overwrite",
       `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"l2":0.1}'`,
       "  pserver load m.npz --config @training.yaml",
+      "  pserver load llama/model.safetensors.index.json --rename 'model.*=*'",
     ],
   });
 }
@@ -331,16 +372,19 @@ async function runLoad(
   timeout: { readonly timeoutMs?: number },
 ): Promise<void> {
   const output = openOutput(context, flags);
-  const model = await openHere(context, output, path, flags);
+  const file = await openHere(context, output, path, flags);
   try {
-    const { tensors, leftOut: skipped } = loadableOf(output, model, flags.strict === true);
+    const model = chosenTensors(file, flags);
+    const { tensors, leftOut: skipped } = loadableOf(output, model, flags.skipUnsupported === true);
+    const states = statesOf(path, model, flags);
     const configs = toConfigs(
       flags,
       tensors.map(({ header }) => header.name),
     );
+    for (const [name, { config }] of states) configs.set(name, config);
     const overwrite = flags.overwrite === true;
     const { metadata } = model;
-    const options = { configs, overwrite, metadata, ...timeout, signal: context.signal };
+    const options = { configs, overwrite, metadata, states, ...timeout, signal: context.signal };
     const loaded = await output
       .progress("loading")
       .reported((onProgress) =>
@@ -348,17 +392,41 @@ async function runLoad(
           loadModel(client, tensors, { ...options, onProgress }),
         ),
       );
-    const { parameters, bytes, overwritten } = loaded;
-    const what = `${formatCount(parameters, "parameter")}, ${formatBytes(bytes)}`;
+    const { parameters, bytes, overwritten, restored } = loaded;
+    const state = restored > 0 ? ", with optimizer state" : "";
+    const what = `${formatCount(parameters, "parameter")}, ${formatBytes(bytes)}${state}`;
     if (output.json) output.value({ ...loaded, skipped });
     else output.message(`${overwritten ? "overwrote" : "loaded"} ${what}`);
+    if (overwritten && states.size > 0) {
+      output.warning("only values were taken: the job was initialized before");
+    }
     if (overwritten && hasConfig(flags)) {
       output.warning("the job was initialized before: its configuration stays as it was");
     }
     if (!overwritten) tellWithoutRate(output, tensors, configs);
   } finally {
-    await model.close();
+    await file.close();
   }
+}
+
+/**
+ * Returns the optimizers' states that a load restores; none of a file without, or if only values are wanted.
+ * @throws BAD_VALUE for flags that say another configuration; UNKNOWN_RULES.
+ */
+function statesOf(
+  path: string,
+  { optimizers }: OpenModel,
+  flags: LoadFlags,
+): ReadonlyMap<string, RestorableState> {
+  if (optimizers === undefined || flags.valuesOnly === true) return new Map();
+  if (hasConfig(flags)) {
+    const text = `${path} has the configurations with the optimizer state: expected no other one, or --values-only`;
+    throw new PserverError("BAD_VALUE", text, { path });
+  }
+  const { rules, states } = optimizers;
+  if (KNOWN_RULES.has(rules)) return states;
+  const expected = [...KNOWN_RULES.keys()];
+  throw mismatch("UNKNOWN_RULES", `${path}: optimizer state`, `rules ${expected}`, rules, { path });
 }
 
 /** Warns of parameters without a learning rate: each of their gradients must bring one. */

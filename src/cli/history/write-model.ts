@@ -1,7 +1,16 @@
 import { basename, dirname, extname, resolve, sep } from "node:path";
+import { slotPlan } from "../../actors/fold/block-actor.ts";
+import { CURRENT_RULES } from "../../actors/fold/rules.ts";
 import type { ReplayedModel, ReplayedParameter } from "../../history/replay/replayed-model.ts";
-import { formatOf, MODEL_ENDINGS, saveModel, unknownName } from "../../model-files/index.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import {
+  formatOf,
+  MODEL_ENDINGS,
+  type SavedOptimizers,
+  type SavedState,
+  saveModel,
+  unknownName,
+} from "../../model-files/index.ts";
+import { mismatch, PserverError } from "../../protocol/errors.ts";
 import { checkTensorTarget, writeTensorFile } from "../tensor-files.ts";
 
 /** Endings of files that hold one tensor. */
@@ -14,6 +23,8 @@ export interface ModelToWrite {
   readonly job: string;
   /** The model's origin, as the file names it. */
   readonly point: string;
+  /** Whether the file holds what optimizers keep of the values, too. */
+  readonly withOptimizer?: boolean;
 }
 
 /** A file that was written. */
@@ -25,10 +36,17 @@ export interface WrittenModel {
 
 /**
  * Checks, before anything is replayed, that a model can be written under this name.
- * @throws BAD_VALUE for an ending that goes with no format, or with one tensor where there may be several;
- * IO if it names no place for a file.
+ * @throws BAD_VALUE for an ending that goes with no format, or with one tensor where there may be several, or not
+ * with optimizer state; IO if it names no place for a file.
  */
-export async function checkModelTarget(path: string, isOneParameter: boolean): Promise<void> {
+export async function checkModelTarget(
+  path: string,
+  { isOneParameter, withOptimizer = false }: { isOneParameter: boolean; withOptimizer?: boolean },
+): Promise<void> {
+  if (withOptimizer && formatOf(path) !== "safetensors") {
+    const expected = "a name ending in .safetensors";
+    throw mismatch("BAD_VALUE", "--with-optimizer", expected, unknownName(path), { received: path });
+  }
   if (isTensorFile(path)) {
     if (isOneParameter) return await checkTensorTarget(path);
     const text = `--out ${path}: a file of one tensor; expected one --param with it`;
@@ -49,7 +67,7 @@ export async function checkModelTarget(path: string, isOneParameter: boolean): P
  */
 export async function writeModel(
   path: string,
-  { model, parameters, job, point }: ModelToWrite,
+  { model, parameters, job, point, withOptimizer = false }: ModelToWrite,
   signal: AbortSignal,
 ): Promise<WrittenModel> {
   const [only] = parameters;
@@ -65,14 +83,37 @@ export async function writeModel(
     directory: dirname(absolute),
     path: `${basename(absolute)}${isDirectory ? "/" : ""}`,
     tensors: parameters.map(({ name, dtype, shape }) => ({ name, dtype, shape })),
-    chunks: async function* ({ name }) {
+    chunks: async function* ({ name }, slot) {
       const parameter = byName.get(name);
-      if (parameter !== undefined) yield* model.chunks(parameter);
+      if (parameter !== undefined) yield* model.chunks(parameter, slot);
     },
     metadata: { job, format: "nats-pserver", point },
+    ...(withOptimizer && { optimizers: optimizersOf(parameters) }),
     signal,
   });
   return { ...saved, file: path };
+}
+
+/** Describes what the optimizers of replayed parameters keep; sums of a step that is open are left out. */
+function optimizersOf(parameters: readonly ReplayedParameter[]): SavedOptimizers {
+  return { rules: CURRENT_RULES, parameters: parameters.flatMap(stateOf) };
+}
+
+function stateOf({ name, dtype, shape, config, blocks }: ReplayedParameter): SavedState[] {
+  const [first] = blocks;
+  if (first === undefined) return [];
+  const { rule, counts } = slotPlan(first, { mode: "async" });
+  const ofRows = { dtype: "uint32", shape: shape.slice(0, 1) } as const;
+  return [
+    {
+      ...{ name, config, blockElements: first.count },
+      updates: blocks.map(({ updates }) => updates),
+      slots: [
+        ...Array.from({ length: rule }, () => ({ dtype, shape })),
+        ...(counts === undefined ? [] : [ofRows]),
+      ],
+    },
+  ];
 }
 
 function isTensorFile(path: string): boolean {

@@ -19,7 +19,12 @@ export interface HistoryFlags extends ConnectionFlags, OutputFlags {
 
 /** Adds the flags of a command that reads the history of a job. */
 export function addHistoryOptions(command: Command): Command {
-  return addOutputOptions(addJobOption(addConnectionOptions(command)))
+  return addHistoryPlaceOptions(addOutputOptions(addJobOption(addConnectionOptions(command))));
+}
+
+/** Adds the flags that say where a history is, besides the broker. */
+export function addHistoryPlaceOptions(command: Command): Command {
+  return command
     .option("--archive <path>", "read an archive (see pserver archive) and the broker as one")
     .option("--no-broker", "with --archive: read the archive alone")
     .option(

@@ -21,9 +21,9 @@ export interface Loadable {
 /**
  * Returns the tensors of a file that parameters can hold, and tells of each other one: of an element type that
  * no parameter has, or without elements.
- * @throws BAD_DTYPE, BAD_SHAPE naming the first that would be left out if none may be, or if nothing remains.
+ * @throws BAD_DTYPE, BAD_SHAPE naming the first of the others unless they may be skipped, and if nothing remains.
  */
-export function loadableOf(output: Output, model: OpenModel, isStrict: boolean): Loadable {
+export function loadableOf(output: Output, model: OpenModel, canSkip: boolean): Loadable {
   const tensors = model.tensors.filter(({ header }) => dataBytes(header) > 0);
   const empty = model.tensors.filter(({ header }) => dataBytes(header) === 0);
   const leftOut = [
@@ -33,11 +33,12 @@ export function loadableOf(output: Output, model: OpenModel, isStrict: boolean):
     }),
   ];
   const [first] = leftOut;
-  if (first !== undefined && (isStrict || tensors.length === 0)) {
+  if (first !== undefined && (!canSkip || tensors.length === 0)) {
     const { name, code, property } = first;
     const more = leftOut.length > 1 ? `, and ${leftOut.length - 1} more such tensors` : "";
+    const hint = tensors.length > 0 ? " (--skip-unsupported leaves them out)" : "";
     const expected = "what a parameter can have";
-    throw mismatch(code, quoteName(name), expected, property + more, { parameter: name });
+    throw mismatch(code, quoteName(name), expected, property + more + hint, { parameter: name });
   }
   tell(output, leftOut, tensors);
   return { tensors, leftOut: leftOut.map(({ name }) => name) };

@@ -24,6 +24,7 @@ import {
   named,
   type TensorRecord,
 } from "../push/block-updates.ts";
+import { type OptimizerState, slotUpdates } from "../push/optimizer-state.ts";
 import type { UpdateKind } from "../push/tensor-update.ts";
 import { collectorFor } from "../push/updates.ts";
 import { allOrFirstError, Backoff, Deadline } from "./calls.ts";
@@ -184,6 +185,9 @@ export interface LifecycleDeps {
   readonly payloadBytesMax: () => number;
 }
 
+/** Returns what the optimizer of a parameter has kept elsewhere; undefined if it begins anew. */
+type StateOf = (name: string) => OptimizerState | undefined;
+
 /** A declared parameter and the values that it is initialized with. */
 interface FirstValues {
   readonly info: ParameterInfo;
@@ -232,6 +236,7 @@ export class Lifecycle {
     tensors: TensorRecord,
     configOf: (name: string) => ParameterConfigInput | undefined,
     deadline: Deadline,
+    stateOf: StateOf = () => undefined,
   ): Promise<void> {
     const epoch = this.#selectedEpoch(deadline.what);
     const { names, values: given } = entriesOf(tensors, deadline.what);
@@ -242,7 +247,31 @@ export class Lifecycle {
         return { info, tensor };
       }),
     );
-    await this.#store(values, deadline);
+    const [restored, others] = [true, false].map((hasState) =>
+      values.filter(({ info }) => (stateOf(info.name) !== undefined) === hasState),
+    ) as [FirstValues[], FirstValues[]];
+    await allOrFirstError([
+      this.#store(others, deadline),
+      this.#restore(restored, stateOf, deadline),
+    ]);
+  }
+
+  /** Stores values with the state of their optimizers: a slot is sent once its block is there. */
+  async #restore(
+    values: readonly FirstValues[],
+    stateOf: StateOf,
+    deadline: Deadline,
+  ): Promise<void> {
+    if (values.length === 0) return;
+    const updates: UpdateKind["updates"] = (name, start, count) =>
+      stateOf(name)?.updates(start, count) ?? 0;
+    const { subjects, trainer, sender } = this.#options;
+    const slots = values.flatMap(({ info }) => {
+      const state = stateOf(info.name);
+      return state === undefined ? [] : slotUpdates({ subjects, trainer }, info, state);
+    });
+    await this.#store(values, deadline, { verb: "init", updates });
+    if (slots.length > 0) await sender.send(slots, { deadline });
   }
 
   /** Ends the initialization; see `Client.finishInit`. */
@@ -325,9 +354,15 @@ export class Lifecycle {
    * block by block, not in batches: blocks that are already stored count as applied, but in a batch one of
    * them would make the fold reject all the others.
    */
-  async #store(values: readonly FirstValues[], deadline: Deadline): Promise<void> {
+  async #store(
+    values: readonly FirstValues[],
+    deadline: Deadline,
+    kind: UpdateKind = INIT,
+  ): Promise<void> {
+    // An entry of a batch does not say updates of elsewhere.
+    const areAllSingle = kind.updates !== undefined;
     const sources = (each: readonly FirstValues[], isSingle: boolean): UpdateSource[] => {
-      const collector = collectorFor(this.#options, INIT, isSingle);
+      const collector = collectorFor(this.#options, kind, isSingle || areAllSingle);
       for (const { info, tensor } of each) addTensor(collector, info, tensor.data);
       return collector.finish();
     };

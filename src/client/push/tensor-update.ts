@@ -31,6 +31,8 @@ import type { RoundingErrors } from "./rounding-errors.ts";
 /** What all updates of a call ask for. */
 export interface UpdateKind {
   readonly verb: TrainerVerb;
+  /** Of an `init`: the updates by gradients that some elements have gone through elsewhere; absent for none. */
+  readonly updates?: (parameter: string, start: number, count: number) => number;
   readonly encoding?: Encoding | undefined;
   /** Takes what rounding leaves out of gradients in a grouped encoding; undefined if that is lost. */
   readonly errors?: RoundingErrors | undefined;
@@ -156,7 +158,9 @@ export class TensorUpdate implements UpdateSource {
     if (verb === "set") return { verb, session, n, done, reply, epoch, dtype };
     if (verb === "init") {
       const { start, count } = place;
-      return { verb, session, n, done, reply, epoch, dtype, shape, start, count, config };
+      const init = { verb, session, n, done, reply, epoch, dtype, shape, start, count, config };
+      const updates = this.#kind.updates?.(info.name, start, count);
+      return updates === undefined ? init : { ...init, updates };
     }
     const operation = operationOf(this.#kind, namesVersion ? seen : 0) ?? { op: "grad" };
     const part = this.#index && partCounts(this.#index);

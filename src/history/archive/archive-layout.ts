@@ -6,6 +6,7 @@ import {
   makeDirectories,
   writeFileAtomically,
 } from "../../model-files/atomic-write.ts";
+import { defined } from "../../protocol/fields.ts";
 import {
   comparePositions,
   type Position,
@@ -274,12 +275,13 @@ export async function openArchive(directory: string, job: JobFacts): Promise<Arc
   await makeDirectories(directory);
   const { job: name, shards, synchronization } = job;
   const facts = { job: name, shards, synchronization, archive: randomUUID() };
+  const { settings } = job;
   const path = join(directory, FACTS_FILE);
   await writeFileAtomically(
     path,
     async (handle, file) => {
       const writer = ContainerWriter.begin(handle, file);
-      await writer.append(jobFrame(facts));
+      await writer.append(firstFrame({ ...facts, ...defined({ settings }) }));
       await writer.end();
     },
     FILE_MODES.model,
@@ -287,7 +289,12 @@ export async function openArchive(directory: string, job: JobFacts): Promise<Arc
   return facts;
 }
 
-/** Makes the first frame of every file of an archive. */
+/** Makes the first frame of an archive or a recorded file, which has the job's settings, too. */
+export function firstFrame({ settings, ...facts }: ArchiveFacts): JobFrame {
+  return { ...jobFrame(facts), ...defined({ settings }) };
+}
+
+/** Makes the first frame of every other file of an archive. */
 export function jobFrame({ job, shards, synchronization, archive }: ArchiveFacts): JobFrame {
   return { kind: "job", job, shards, synchronization, archive };
 }

@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
 import { mapConcurrently } from "../../actors/concurrent.ts";
+import type { StoredSettings } from "../../actors/job/job-settings.ts";
 import { journalDamaged } from "../../actors/journal/journal-check.ts";
 import type { PieceRef } from "../../actors/journal/manifest.ts";
 import {
@@ -343,11 +344,13 @@ export class ArchiveShard implements ShardHistory {
 export class ArchiveSource implements HistorySource {
   readonly name: string;
   readonly facts: ArchiveFacts;
+  readonly settings?: StoredSettings;
   readonly #filesOf: (shard: number) => ShardFiles;
 
   constructor(name: string, facts: ArchiveFacts, filesOf: (shard: number) => ShardFiles) {
     this.name = name;
     this.facts = facts;
+    if (facts.settings !== undefined) this.settings = facts.settings;
     this.#filesOf = filesOf;
   }
 

@@ -1,3 +1,4 @@
+import { parseSettings, type StoredSettings } from "../../actors/job/job-settings.ts";
 import {
   type Allocate,
   decodeMessage,
@@ -23,6 +24,8 @@ export interface JobFrame {
   readonly synchronization: Synchronization;
   /** Identity of the archive that the file is a part of; "" in a recorded file. */
   readonly archive: string;
+  /** All settings of the job; in the first frame of an archive or a recorded file, if they are known. */
+  readonly settings?: StoredSettings;
 }
 
 /** A manifest as the broker stored it; the frames of some of its pieces follow. */
@@ -158,6 +161,9 @@ export function decodeFrame(bytes: Uint8Array): Frame {
         shards: integerField(fields, "shards", 1, SHARDS_MAX),
         synchronization: toSynchronization(fields["synchronization"]),
         archive: textField(fields, "archive"),
+        ...(fields["settings"] === undefined
+          ? {}
+          : { settings: parseSettings(fields["settings"]) }),
       };
     case "end":
       return {

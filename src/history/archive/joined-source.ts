@@ -208,9 +208,10 @@ function isSameMessage(a: StoredTapeMessage, b: StoredTapeMessage): boolean {
  */
 export function joinHistories(archive: HistorySource, live: HistorySource): HistorySource {
   checkSameJob(archive.name, archive, live);
-  const { job, shards, synchronization } = live;
+  const { job, shards, synchronization, settings } = live;
   return {
     ...{ name: `${archive.name} and ${live.name}`, job, shards, synchronization },
+    ...(settings && { settings }),
     shard: (shard) => new JoinedShard(archive.name, archive.shard(shard), live.shard(shard)),
     ...(live.askOwner && { askOwner: live.askOwner.bind(live) }),
     close: async () => {

@@ -1,4 +1,5 @@
 import { FILE_MODES, writeFileAtomically } from "../../model-files/atomic-write.ts";
+import { defined } from "../../protocol/fields.ts";
 import { ensureError, type Position, PserverError } from "../../protocol/index.ts";
 import type { Cut } from "../points.ts";
 import {
@@ -14,6 +15,7 @@ import {
 } from "../source.ts";
 import {
   type ArchiveFacts,
+  firstFrame,
   jobFrame,
   requireJob,
   type SegmentFile,
@@ -78,7 +80,7 @@ export async function writeRecording(
   { from, to }: RecordingSpan,
   { signal, onProgress }: RecordingOptions,
 ): Promise<Recording> {
-  const { job, shards, synchronization } = source;
+  const { job, shards, synchronization, settings } = source;
   const facts = { job, shards, synchronization, archive: "" };
   const parts: Part[] = [];
   for (const [shard, position] of from.entries()) {
@@ -90,7 +92,7 @@ export async function writeRecording(
     path,
     async (handle) => {
       const writer = ContainerWriter.begin(handle, path);
-      await writer.append(jobFrame(facts));
+      await writer.append(firstFrame({ ...facts, ...defined({ settings }) }));
       for (const part of parts) {
         for await (const count of writePart(writer, facts, part, signal)) {
           records += count;

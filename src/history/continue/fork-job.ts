@@ -105,12 +105,14 @@ export interface ForkOptions {
   readonly job: string;
   /** The job from which it is made. */
   readonly of: JobFacts;
+  /** Number of shards of the new job. */
+  readonly shards: number;
   /** Settings of that job, from `knownSettings`; defaults hold for those that are not known. */
   readonly known: KnownSettings;
-  /** Position of each shard with which the new job begins. */
+  /** Position of each shard of the other job with which the new job begins. */
   readonly at: readonly Position[];
-  /** Makes a shard as it was at its position; called for one shard after the other. */
-  readonly rebuild: Rebuild;
+  /** Makes the state with which a shard of the new job begins; called for one shard after the other. */
+  readonly makeShard: (shard: number) => Promise<Shard>;
   readonly signal: AbortSignal;
   /** Called after each stage. */
   readonly onStage?: (stage: ForkStage) => void;
@@ -135,16 +137,17 @@ export interface ForkedJob {
  * completes the job, and removing the job removes what there is.
  * @throws JOB_EXISTS if there is a job of this name, unless it is an incomplete fork of the same job; EMPTY if
  * there is no parameter at that point; BUSY, NOT_OWNER if the same fork runs elsewhere; NO_SPACE; the errors of
- * `rebuild`; ABORTED.
+ * `makeShard`; ABORTED.
  */
 export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
-  const { connection, job, of, at, known, rebuild } = options;
+  const { connection, job, of, shards, at, known, makeShard } = options;
   const subjects = new JobSubjects(job);
   const manager = await openJetStream(connection).jetstreamManager(false);
   // Rebuilt before anything is made: if the history does not reach back so far, no job is left behind.
-  const first = await rebuild(0, at[0] as Position);
+  const first = await makeShard(0);
   const origin = { at, madeMs: Date.now() };
-  const fork = await NewJob.begin({ connection, manager, subjects }, of, origin, known);
+  const facts = { job: of.job, synchronization: of.synchronization, shards };
+  const fork = await NewJob.begin({ connection, manager, subjects }, facts, origin, known);
   try {
     return await writeJob(options, fork, first);
   } catch (error) {
@@ -156,15 +159,15 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
 
 /** Writes all of the job but its settings, which hosts wait for, and completes it. */
 async function writeJob(options: ForkOptions, fork: NewJob, first: Shard): Promise<ForkedJob> {
-  const { connection, host, job, of, at, rebuild, signal, onStage } = options;
+  const { connection, host, job, of, shards, makeShard, signal, onStage } = options;
   onStage?.("begun");
   const found = new FoundParameters();
   const publisher = StreamPublisher.open(connection, new JobSubjects(job).hostInbox(host));
   const sum = { bytes: 0, openBlocks: 0 };
   let shard: Shard | undefined = first;
-  for (let number = 0; number < of.shards; number++) {
+  for (let number = 0; number < shards; number++) {
     signal.throwIfAborted();
-    shard ??= await rebuild(number, at[number] as Position);
+    shard ??= await makeShard(number);
     sum.openBlocks += shard.detach();
     sum.bytes += shard.valueBytes;
     found.add(shard.saveState());

@@ -8,6 +8,7 @@ import {
   hasRemovalFlag,
   LEASES_IN_KV,
   newSettings,
+  parseSettings,
   SETTINGS_KEY,
   type StoredSettings,
   settingsChanged,
@@ -35,14 +36,18 @@ export type KnownSettings = Partial<
   Omit<StoredSettings, "format" | "rules" | "leases" | "shards" | "synchronization">
 >;
 
-/** Reads the settings of a job that the broker holds; none if it holds no such job. @throws DENIED, TIMEOUT, …. */
+/**
+ * Returns the settings of a job: those that its history has, else those of the job that the broker holds; none if it
+ * holds no such job.
+ * @throws DENIED, TIMEOUT, ….
+ */
 export async function knownSettings(
   connection: NatsConnection,
-  job: string,
+  { job, settings }: Pick<JobFacts, "job" | "settings">,
 ): Promise<KnownSettings> {
   try {
-    const { settings } = await openStoredJob(connection, job);
-    const { format: _format, rules: _rules, leases: _leases, ...rest } = settings;
+    const stored = settings ?? (await openStoredJob(connection, job)).settings;
+    const { format: _format, rules: _rules, leases: _leases, ...rest } = stored;
     const { shards: _shards, synchronization: _synchronization, ...known } = rest;
     return known;
   } catch (error) {
@@ -115,7 +120,7 @@ export class NewJob {
    */
   static async begin(
     deps: NewJobDeps,
-    of: JobFacts,
+    of: Pick<JobFacts, "job" | "shards" | "synchronization">,
     at: Pick<ForkOrigin, "at" | "madeMs">,
     known: KnownSettings,
   ): Promise<NewJob> {
@@ -123,7 +128,7 @@ export class NewJob {
     const { job } = subjects;
     const bucket = await openEntries(connection, subjects, known.replicas);
     const stored = await bucket.read(SETTINGS_KEY);
-    if (stored !== undefined) checkOwnFork(job, stored, of.job);
+    if (stored !== undefined) checkOwnFork(job, stored, of);
     const { shards, synchronization } = of;
     const wanted = { ...known, shards, synchronization, leases: LEASES_IN_KV };
     const { journal = "file" } = known;
@@ -229,15 +234,25 @@ export class NewJob {
   }
 }
 
-/** Checks that these are the settings of an incomplete fork of job `of`. @throws JOB_EXISTS if they are not. */
-function checkOwnFork(job: string, { value }: KvEntry, of: string): void {
+/**
+ * Checks that these are the settings of an incomplete fork of a job, with as many shards: those of more shards would
+ * be left behind.
+ * @throws JOB_EXISTS if they are not.
+ */
+function checkOwnFork(
+  job: string,
+  { value }: KvEntry,
+  { job: of, shards }: Pick<JobFacts, "job" | "shards">,
+): void {
   const origin = forkOriginOf(value);
-  if (!hasRemovalFlag(value) && origin?.pending !== undefined && origin.of === of) return;
+  const isPending = !hasRemovalFlag(value) && origin?.pending !== undefined;
+  const present = isPending ? parseSettings(value).shards : 0;
+  if (isPending && origin.of === of && present === shards) return;
   const state = hasRemovalFlag(value)
     ? "is being removed"
     : origin?.pending === undefined
       ? "exists"
-      : `is an incomplete fork of job ${origin.of}`;
+      : `is an incomplete fork of job ${origin.of} with ${present} shards`;
   throw new PserverError("JOB_EXISTS", `job ${job} ${state}: choose another name with --as`, {
     job,
   });

@@ -57,7 +57,18 @@ export interface InitRecord extends RecordHeader {
   /** Elements of the block. */
   readonly count: number;
   readonly config: ParameterConfig;
+  /**
+   * Updates by gradients that the values have gone through elsewhere, from which optimizer and learning rate go on; by
+   * default none.
+   */
+  readonly updates?: number;
 }
+
+/** The most updates that an `init` may say: far from where counting becomes inexact. */
+export const INIT_UPDATES_MAX: number = 2 ** 48;
+
+/** The most slots beside the values that any block has. */
+const SLOTS_MAX = 16;
 
 /** What a push does with its elements. */
 export type PushOperation =
@@ -92,11 +103,14 @@ export interface PushRecord extends RecordHeader {
   readonly part?: PartCounts | undefined;
 }
 
-/** Overwrites a block's values. */
+/** Overwrites a block's values, or a slot of what its optimizer keeps of them. */
 export interface SetRecord extends RecordHeader {
   readonly verb: "set";
   readonly epoch: number;
+  /** Element type of the block. */
   readonly dtype: Dtype;
+  /** The slot, from 1 on; absent for the values. */
+  readonly slot?: number;
 }
 
 /** Tells a shard that the trainer has sent everything of its steps up to this one. */
@@ -169,6 +183,9 @@ export function parseTrainerRecord(
   // Every object has the same shape, and none is spread, which is slow in V8: this runs for every record.
   const header = { session, n, done, reply, epoch, dtype: dtypeField(fields) };
   if (verb === "push") return parsePush(header, message);
+  if (verb === "set" && fields["slot"] !== undefined) {
+    return { verb, ...header, slot: integerField(fields, "slot", 1, SLOTS_MAX) };
+  }
   checkWholeElements(data, DTYPES[header.dtype].bytes);
   if (verb === "set") return { verb, ...header };
   const shape = checkShape(listField(fields, "shape", 64));
@@ -177,7 +194,10 @@ export function parseTrainerRecord(
   const count = integerField(fields, "count", 1, elements - start);
   const expected = count * DTYPES[header.dtype].bytes;
   if (data.length !== expected) throw badLength(String(expected), data.length);
-  return { verb, ...header, shape, start, count, config: toConfig(mapField(fields, "config")) };
+  const init = { shape, start, count, config: toConfig(mapField(fields, "config")) };
+  if (fields["updates"] === undefined) return { verb, ...header, ...init };
+  const updates = integerField(fields, "updates", 0, INIT_UPDATES_MAX);
+  return { verb, ...header, ...init, updates };
 }
 
 /** Reads a clock; @throws BAD_MESSAGE if the fields are not a valid clock. */

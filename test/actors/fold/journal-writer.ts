@@ -1,7 +1,13 @@
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
-import { bytesOf, dtypeOf, type Encoding, type TensorData } from "../../../src/protocol/dtypes.ts";
+import {
+  bytesOf,
+  type Dtype,
+  dtypeOf,
+  type Encoding,
+  type TensorData,
+} from "../../../src/protocol/dtypes.ts";
 
 import { encodeHostRecord, type HostRecord } from "../../../src/protocol/messages/host-records.ts";
 import {
@@ -48,7 +54,7 @@ export interface Sender {
 
 /** An `init` of a whole parameter of one dimension unless it says otherwise. */
 export type InitInput = Sender &
-  Partial<Pick<InitRecord, "shape" | "start" | "count">> & {
+  Partial<Pick<InitRecord, "shape" | "start" | "count" | "updates">> & {
     readonly config?: unknown;
   };
 
@@ -121,8 +127,9 @@ export class JournalWriter {
   }
 
   init(data: TensorData, input: InitInput = {}): JournalRecord {
-    const { shape = [data.length], start = 0, count = data.length, config } = input;
-    const settings = { shape, start, count, config: toConfig(config) };
+    const { shape = [data.length], start = 0, count = data.length, config, updates } = input;
+    const counted = updates === undefined ? {} : { updates };
+    const settings = { shape, start, count, config: toConfig(config), ...counted };
     if (this.#declares) this.declare(data, input);
     return this.trainer(input, bytesOf(data), (head) => {
       return { verb: "init", ...head, dtype: dtypeOf(data), ...settings };
@@ -151,6 +158,11 @@ export class JournalWriter {
     return this.trainer(input, bytesOf(data), (head) => {
       return { verb: "set", ...head, dtype: dtypeOf(data) };
     });
+  }
+
+  /** Overwrites a slot of a block, whose elements are of type `dtype`, by these bytes. */
+  setSlot(slot: number, dtype: Dtype, data: TensorData, input: Sender = {}): JournalRecord {
+    return this.trainer(input, bytesOf(data), (head) => ({ verb: "set", ...head, dtype, slot }));
   }
 
   /** Tells that a trainer has ended a step. */

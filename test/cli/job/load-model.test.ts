@@ -103,7 +103,7 @@ test("sends small tensors together, each with its configuration, and finishes", 
   const client = new FakeClient();
   const configs = new Map([["p7", toConfig({ learningRate: 0.5 })]]);
   const loaded = await loadModel(client, sources, { ...options(), configs });
-  expect(loaded).toEqual({ parameters: 50, bytes: 400, overwritten: false });
+  expect(loaded).toEqual({ parameters: 50, bytes: 400, overwritten: false, restored: 0 });
   expect(client.sent.size).toBe(50);
   expect(client.sent.get("p7")).toEqual([7, 7.5]);
   expect(client.configs.get("p7")).toBe(configs.get("p7"));
@@ -181,7 +181,7 @@ const all = sources.map(({ header }) => ready(header.name));
 test("overwrites the values of a job that is initialized, and begins nothing", async () => {
   const client = new FakeClient({ existing: [...all, ready("other")] });
   const loaded = await loadModel(client, sources, { ...options(), overwrite: true });
-  expect(loaded).toEqual({ parameters: 50, bytes: 400, overwritten: true });
+  expect(loaded).toEqual({ parameters: 50, bytes: 400, overwritten: true, restored: 0 });
   expect(client.overwritten.get("p7")).toEqual([7, 7.5]);
   expect([client.overwritten.size, client.sent.size, client.finished]).toEqual([50, 0, false]);
 });
@@ -250,7 +250,7 @@ describe("a save has joined the sparse shards of a parameter", () => {
   test("and each shard gets its rows back", async () => {
     const client = new FakeClient({ existing: [...shards, ready("w")] });
     const loaded = await load(client, [matrix("a", rows), source("w", [7, 8])]);
-    expect(loaded).toEqual({ parameters: 12, bytes: 12 * 8 + 8, overwritten: true });
+    expect(loaded).toEqual({ parameters: 12, bytes: 12 * 8 + 8, overwritten: true, restored: 0 });
     expect(client.overwritten.get("a:sparse-0")).toEqual([0, 0.5, 1, 1.5]);
     expect(client.overwritten.get("a:sparse-1")).toEqual([2, 2.5]);
     expect(client.overwritten.get("a:sparse-10")).toEqual([11, 11.5]);

@@ -3,69 +3,29 @@
 // job itself goes on untouched. Half a fork is served by nobody. A run that another one has overtaken neither writes
 // into the job that is complete and trained, nor removes it. The program is a process of its own, so that it
 // can be killed at each stage.
-import { createHash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { forkJob, rebuildFrom } from "../../../src/history/continue/fork-job.ts";
 import { openHistory } from "../../../src/history/open-journal.ts";
 import type { Cut } from "../../../src/history/points.ts";
-import { OPTIMIZERS } from "../../../src/protocol/config/index.ts";
-import { JobSubjects, PserverError } from "../../../src/protocol/index.ts";
+import { JobSubjects, type Position, PserverError } from "../../../src/protocol/index.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
-import { fullConfig } from "../../actors/fold/optimizer-configs.ts";
 import { run } from "../../cli/spawn-command.ts";
 import { heldConnection } from "../../support/held-connection.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { branch, cutNow } from "./forks.ts";
+import { initialize, NAMES, train, values } from "./optimizer-training.ts";
 
 let job: TestJob;
 
 afterEach(() => job.remove());
 
-/** More elements than one block has: its blocks are on both shards. */
-const LARGE = 1_300_000;
-const NAMES = [...OPTIMIZERS, "large", "rows"];
-
 async function start(options: Partial<HostOptions> = {}): Promise<Client> {
   job = await TestJob.start({ shards: 2, ...options });
   await job.host();
   return await job.trainer("a");
-}
-
-/** Parameters of every optimizer, a large one and a sparse one. */
-async function initialize(client: Client): Promise<void> {
-  await client.beginInit();
-  for (const optimizer of OPTIMIZERS) {
-    await client.initParam(optimizer, Float64Array.of(1, -2, 3), fullConfig(optimizer));
-  }
-  await client.initParam("large", new Float32Array(LARGE).fill(1), fullConfig("adam"));
-  const rows = { dtype: "float32", shape: [8, 2], data: new Float32Array(16).fill(1) } as const;
-  await client.initParam("rows", rows, fullConfig("adagrad", { sparse: true }));
-  await client.finishInit();
-}
-
-/** The same gradients for each client and number. */
-async function train(client: Client, from: number, to: number): Promise<void> {
-  for (let i = from; i < to; i++) {
-    const small = OPTIMIZERS.filter((name) => name !== "none").map(
-      (name) => [name, Float64Array.of(i, -1, 0.5)] as const,
-    );
-    await client.sendGrads({
-      ...Object.fromEntries(small),
-      large: new Float32Array(LARGE).fill(i % 3),
-      rows: { rows: [i % 8], values: Float32Array.of(i, 1) },
-    });
-  }
-}
-
-async function values(client: Client): Promise<unknown> {
-  const parameters = await client.getParams(NAMES);
-  return parameters.map(({ name, data, version }) => {
-    const hash = createHash("sha256").update(Buffer.from(data.buffer)).digest("hex");
-    return { name, version, hash };
-  });
 }
 
 /** A host of a fork, and a trainer in it. */
@@ -206,6 +166,7 @@ describe("a fork that another run overtakes", () => {
     const inboxPrefix = new JobSubjects("other").hostInbox("slow");
     const connection = await openConnection(reach, { name: "slow", inboxPrefix });
     const { signal } = new AbortController();
+    const rebuild = rebuildFrom(source, signal);
     let stage = "";
     const held = heldConnection(connection, async (subject) => {
       if (stage !== after || subject !== "$JS.API.STREAM.MSG.GET.KV_PS_other") return;
@@ -216,7 +177,8 @@ describe("a fork that another run overtakes", () => {
     try {
       await forkJob({
         ...{ connection: held, host: "slow", job: "other", of: source, known: {}, at, signal },
-        rebuild: rebuildFrom(source, signal),
+        shards: source.shards,
+        makeShard: (shard) => rebuild(shard, at[shard] as Position),
         onStage: (done) => {
           stage = done;
         },

@@ -34,8 +34,9 @@ const made =
   as === undefined
     ? await rewindJob({ ...options, job, at })
     : await forkJob({
-        ...{ ...options, job: as, at: at ?? [], of: source },
-        known: await knownSettings(connection, job),
+        ...{ ...options, job: as, at: at ?? [], of: source, shards: source.shards },
+        makeShard: (shard) => rebuild(shard, at?.[shard] as Position),
+        known: await knownSettings(connection, source),
       });
 process.stdout.write(`${JSON.stringify(made)}\n`);
 process.exit(0);

@@ -5,6 +5,7 @@ import { runPytest } from "../../support/python.ts";
 test("tensors, also in workers of a loader, modules, hooks, the optimizer and DiLoCo", () =>
   runPytest("system", [
     "test_torch_arrays.py",
+    "test_torch_convert.py",
     "test_torch_modules.py",
     "test_torch_hooks.py",
     "test_torch_sync.py",

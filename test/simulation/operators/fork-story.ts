@@ -96,7 +96,7 @@ export class ForkStory {
   async run(): Promise<Report> {
     const world = this.#world;
     ({ job: this.#old, cuts: this.#cuts } = await prepare(world));
-    this.#known = await knownSettings(world.processes.instant("known"), "old");
+    this.#known = await knownSettings(world.processes.instant("known"), { job: "old" });
     world.onMessage = (process, { subject }) => this.#watch(process, subject);
     const removals = this.#variant.removals ?? world.random.below(3);
     await world.storm([
@@ -127,10 +127,11 @@ export class ForkStory {
       const forked = await forkJob({
         ...{ connection, host, job: "new", known: this.#known, at },
         of: { job: "old", shards: SHARDS, synchronization: { mode: "async" } },
-        rebuild: async (shard, position) => {
+        shards: SHARDS,
+        makeShard: async (shard) => {
           // Rebuilding takes its time, too.
           await connection.request("$JS.API.INFO");
-          return await this.#old.stateAt(shard, position);
+          return await this.#old.stateAt(shard, at[shard] as Position);
         },
         signal: new AbortController().signal,
         onStage: (stage) => {

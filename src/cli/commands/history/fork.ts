@@ -1,30 +1,21 @@
-import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
-import type { ForkedJob } from "../../../history/continue/fork-job.ts";
-import type { ResolvedPoint } from "../../../history/points.ts";
 import type { HistorySource } from "../../../history/source.ts";
-import { mismatch, type PserverError, visible } from "../../../protocol/errors.ts";
+import { mismatch, type PserverError } from "../../../protocol/errors.ts";
+import { SHARDS_MAX } from "../../../protocol/limits.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
-import {
-  pointEntry,
-  rebuildWithProgress,
-  resolvePointText,
-  withHistory,
-} from "../../history/with-history.ts";
-import { STORE_TIMEOUT_MS, withStore } from "../../open-job.ts";
+import { pointEntry, resolvePointText, withHistory } from "../../history/with-history.ts";
 import {
   addHistoryOptions,
   HISTORY_PERMISSIONS,
   type HistoryFlags,
   POINT_HELP,
 } from "../../options/history-options.ts";
-import { parseJob } from "../../options/parse-values.ts";
-import { formatBytes, formatCount } from "../../output/amounts.ts";
-import type { Output } from "../../output/output.ts";
+import { parseJob, wholeNumber } from "../../options/parse-values.ts";
 
 interface ForkFlags extends HistoryFlags {
   readonly at: string;
   readonly as?: string;
+  readonly shards?: number;
 }
 
 /**
@@ -38,7 +29,12 @@ export function registerFork(program: Command, context: CliContext): void {
     .description("make a new job that begins with the state of a job at a point, to train on from")
     .argument("[job]", "the job to begin from (default: that of --job)", parseJob)
     .requiredOption("--at <point>", "the point: a time, a position, a step, an update, now")
-    .option("--as <name>", "the new job (default: JOB-fork)", parseJob);
+    .option("--as <name>", "the new job (default: JOB-fork)", parseJob)
+    .option(
+      "--shards <n>",
+      "number of its shards (default: as many as the job has)",
+      wholeNumber(1, SHARDS_MAX),
+    );
   addHistoryOptions(command).action((job: string | undefined, flags: ForkFlags) =>
     runFork(context, job, { ...flags, job: job ?? flags.job }),
   );
@@ -49,6 +45,8 @@ export function registerFork(program: Command, context: CliContext): void {
       "  open are left out. Its leases are in the broker. The job itself is not changed. Hosts that are",
       "  started with --job NEW serve it. Until it is complete they do not: repeat a fork that was",
       '  interrupted, or remove what there is of the job with "pserver remove".',
+      "  With --shards all blocks are placed anew, with their optimizer state; the command then needs memory",
+      "  for the whole model with its optimizer state, else for one shard at a time.",
     ],
     Points: POINT_HELP,
     Permissions: HISTORY_PERMISSIONS,
@@ -61,6 +59,7 @@ export function registerFork(program: Command, context: CliContext): void {
       '  pserver fork mnist --at "10m ago"             # the new job is mnist-fork',
       "  pserver fork mnist --at step:120 --as mnist-slower",
       "  pserver host --job mnist-slower",
+      "  pserver fork mnist --at now --as mnist-wide --shards 16",
     ],
   });
 }
@@ -71,56 +70,27 @@ async function runFork(
   flags: ForkFlags,
 ): Promise<void> {
   const output = openOutput(context, flags);
-  await withHistory(context, flags, async ({ source }) => {
+  await withHistory(context, flags, async (history) => {
+    const { source } = history;
     if (named !== undefined && named !== source.job) throw ofOtherJob(source, named);
     const as = flags.as ?? parseJob(`${source.job}-fork`);
     const point = await resolvePointText(context, output, source, flags.at);
-    const store = { ...flags, job: as, timeout: STORE_TIMEOUT_MS };
-    const forked = await withStore(context, store, (connection, host) =>
-      fork(context, output, { source, point, connection, host, as }),
-    );
+    // Loaded here, so that other commands start faster.
+    const { describeMade, makeJob } = await import("../../history/make-job.ts");
+    const { cut } = point;
+    const forked = await makeJob(context, output, {
+      history,
+      cut,
+      as,
+      shards: flags.shards,
+      flags,
+    });
     if (output.json) output.value({ point: await pointEntry(point), ...forked, of: source.job });
-    else describe(output, forked);
-  });
-}
-
-async function fork(
-  context: CliContext,
-  output: Output,
-  from: {
-    readonly source: HistorySource;
-    readonly point: ResolvedPoint;
-    readonly connection: NatsConnection;
-    readonly host: string;
-    readonly as: string;
-  },
-): Promise<ForkedJob> {
-  // Loaded here, so that other commands start faster.
-  const { forkJob } = await import("../../../history/continue/fork-job.ts");
-  const { knownSettings } = await import("../../../history/continue/new-job.ts");
-  const { source, point, connection, host, as } = from;
-  const { signal } = context;
-  const rebuild = await rebuildWithProgress(output, source, signal);
-  return await forkJob({
-    ...{ connection, host, job: as, of: source, at: point.cut, rebuild, signal },
-    known: await knownSettings(connection, source.job),
+    else describeMade(output, forked);
   });
 }
 
 /** Returns the error for an archive or a file that is of another job than the one that was named. */
 function ofOtherJob({ name, job }: HistorySource, received: string): PserverError {
   return mismatch("BAD_VALUE", name, `a history of job ${received}`, `one of job ${job}`);
-}
-
-function describe(output: Output, { job, parameters, bytes, unfinished, openBlocks }: ForkedJob) {
-  const size = `${formatCount(parameters, "parameter")}, ${formatBytes(bytes)}`;
-  output.message(`made job ${job}: ${size}; serve it with: pserver host --job ${job}`);
-  if (unfinished.length > 0) {
-    const names = unfinished.map(visible).join(", ");
-    output.warning(`not initialized at that point, and so not in the job: ${names}`);
-  }
-  if (openBlocks > 0) {
-    const blocks = formatCount(openBlocks, "block");
-    output.warning(`gradients of a step that had not closed were left out, in ${blocks}`);
-  }
 }

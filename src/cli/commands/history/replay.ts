@@ -72,7 +72,7 @@ async function runReplay(context: CliContext, flags: ReplayFlags): Promise<void>
   const { out, param } = flags;
   if (out !== undefined) {
     const { checkModelTarget } = await import("../../history/write-model.ts");
-    await checkModelTarget(out, param?.length === 1);
+    await checkModelTarget(out, { isOneParameter: param?.length === 1 });
   }
   await withHistory(context, flags, async (history) => {
     const point = await resolvePointText(context, output, history.source, flags.to);

@@ -87,7 +87,7 @@ async function runWhatIf(context: CliContext, flags: WhatIfFlags): Promise<void>
   const { out, param } = flags;
   if (out !== undefined) {
     const { checkModelTarget } = await import("../../history/write-model.ts");
-    await checkModelTarget(out, param?.length === 1);
+    await checkModelTarget(out, { isOneParameter: param?.length === 1 });
   }
   await withHistory(context, flags, async (history) => {
     const { source } = history;

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from typing import Any, Collection
 from urllib.parse import quote
 
 import pserver
+from pserver._files import replacing
 
 _ENDINGS = (".h5", ".hdf5")
 
@@ -32,23 +31,13 @@ def save_hdf5(ps: pserver.Client, path: str) -> None:
         raise pserver.errors.NotInitialized(
             f"job {ps.job} has no parameter to save", {"job": ps.job}
         )
-    directory = os.path.dirname(os.path.abspath(path))
-    os.makedirs(directory, exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(".tmp", ".pserver-save-", directory)
-    try:
-        os.close(descriptor)
+    with replacing(path) as partial:
         with h5py.File(partial, "w") as file:
             for name in names:
                 place = dataset_path(name, names)
                 dataset = file.create_dataset(place, data=ps.pull(name))
                 if place != name:
                     dataset.attrs["PSERVER.name"] = json.dumps(name)
-        _to_disk(partial)
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise
-    _to_disk(directory)
 
 
 def dataset_path(name: str, names: Collection[str]) -> str:
@@ -71,12 +60,3 @@ def _import_h5py() -> Any:
             "install Debian's python3-h5py, or with pip the package h5py"
         ) from error
     return h5py
-
-
-def _to_disk(path: str) -> None:
-    """Waits until a file, or the names in a directory, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

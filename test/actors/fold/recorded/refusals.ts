@@ -292,3 +292,48 @@ export function stepRefusals(synchronization: SynchronizationInput): Scene {
     gradient("carol", 4);
   };
 }
+
+/** Both sides of every condition that a state from elsewhere is refused by, and updates that go on from it. */
+export const restoredStates: Scene = (writer) => {
+  const { journal } = writer;
+  writer.rules();
+  const init = (data: Float32Array, input: InitInput): void => {
+    writer.journal.declare(data, input);
+    journal.init(data, input);
+  };
+  const config = { optimizer: "adam", learningRate: 0.1 } as const;
+  const falling = { schedule: "linear", rate: 1, a: 0.125, b: 0.25 } as const;
+
+  // Updates of the past count: in the correction of Adam's averages, and in a learning rate that falls.
+  init(FOUR, { parameter: "adam", config, updates: 5 });
+  init(FOUR, { parameter: "falling", config: { learningRate: falling }, updates: 4 });
+  init(FOUR, { parameter: "new", config, updates: 0 });
+  journal.init(FOUR, { parameter: "far", config, updates: 2 ** 48 + 1 });
+  init(FOUR, { parameter: "far", config, updates: 2 ** 48 });
+
+  // Slots of the rule, each as long as the values.
+  const adam = { parameter: "adam" };
+  journal.setSlot(1, "float32", FOUR, adam);
+  journal.setSlot(2, "float32", Float32Array.of(4, 3, 2, 1), adam);
+  journal.setSlot(3, "float32", FOUR, adam);
+  journal.setSlot(17, "float32", FOUR, adam);
+  journal.setSlot(1, "float32", THREE, adam);
+  journal.setSlot(1, "float64", FOUR, adam);
+  journal.setSlot(1, "float32", Float32Array.of(1, 2, Number.NaN, 4), adam);
+  journal.setSlot(1, "float32", FOUR, { ...adam, epoch: 2 });
+  journal.setSlot(1, "float32", FOUR, { parameter: "falling" });
+  init(FOUR, { parameter: "any", config: { ...config, allowNonFinite: true } });
+  journal.setSlot(1, "float32", Float32Array.of(1, 2, Number.NaN, 4), { parameter: "any" });
+  init(FOUR, { parameter: "fixed", config: { static: true } });
+  journal.setSlot(1, "float32", FOUR, { parameter: "fixed" });
+
+  // Counts of the rows of a sparse parameter.
+  const rows = { parameter: "rows", shape: [3, 1], config: { ...config, sparse: true } };
+  init(THREE, rows);
+  journal.setSlot(3, "float32", Uint32Array.of(7, 0, 2), { parameter: "rows" });
+  journal.setSlot(3, "float32", Uint32Array.of(7, 0), { parameter: "rows" });
+
+  for (const parameter of ["adam", "falling", "new", "rows"]) {
+    journal.push(parameter === "rows" ? THREE : FOUR, GRADIENT, { parameter });
+  }
+};

@@ -9,7 +9,7 @@ import {
 } from "../../../../src/protocol/config/index.ts";
 import { batches, batchRefusals, batchSteps, notes, rulesAgain } from "./batches.ts";
 import { clocks, declarations, forget, initializations, sessions, waste } from "./grants.ts";
-import { extremes, limits, refusals, stepRefusals } from "./refusals.ts";
+import { extremes, limits, refusals, restoredStates, stepRefusals } from "./refusals.ts";
 import type { SceneWriter } from "./scene-writer.ts";
 
 /** What happens in a recorded journal. */
@@ -213,6 +213,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "batch-steps": batchSteps,
   notes,
   "rules-again": rulesAgain,
+  "restored-states": restoredStates,
 };
 
 /** All recordings by the names of their files. */

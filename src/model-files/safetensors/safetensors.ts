@@ -1,6 +1,6 @@
-import { DTYPES, type Dtype } from "../protocol/dtypes.ts";
-import { PserverError } from "../protocol/errors.ts";
-import { quoteName } from "../protocol/names.ts";
+import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { quoteName } from "../../protocol/names.ts";
 import {
   conversionOf,
   convertElements,
@@ -8,9 +8,9 @@ import {
   type StoredType,
   type StoredTypeName,
   storedBytes,
-} from "./element-types.ts";
-import { badFile, isJsonObject, jsonObjectOf, parseBoundedJson } from "./file-text.ts";
-import type { ModelFile } from "./model-file.ts";
+} from "../element-types.ts";
+import { badFile, isJsonObject, jsonObjectOf, parseBoundedJson } from "../file-text.ts";
+import type { ModelFile } from "../model-file.ts";
 import {
   badName,
   DESCRIPTION_BYTES_MAX,
@@ -25,7 +25,8 @@ import {
   showShape,
   TENSORS_MAX,
   type TensorSource,
-} from "./tensor-headers.ts";
+} from "../tensor-headers.ts";
+import { separateOptimizers } from "./optimizer-state.ts";
 
 /** The header's key for metadata, which no tensor can have. */
 const METADATA_KEY = "__metadata__";
@@ -115,8 +116,9 @@ interface PlacedTensor {
 
 /**
  * Reads the header of a safetensors file and checks all of it: the tensors must fill the file without
- * gap or overlap. The format has no checksum, so changed elements go unnoticed.
- * @throws BAD_FILE, IO.
+ * gap or overlap. What optimizers keep is separated from the parameters. The format has no checksum, so changed elements
+ * go unnoticed.
+ * @throws BAD_FILE, BAD_VERSION, IO.
  */
 export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
   const prefix = await file.read(0, 8, "header length");
@@ -154,7 +156,11 @@ export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
     ];
   });
   const skipped = placed.filter(({ stored }) => stored === undefined);
-  return { tensors, skipped: skipped.map(({ name, type }) => ({ name, type })), metadata };
+  return separateOptimizers(file.path, {
+    tensors,
+    skipped: skipped.map(({ name, type }) => ({ name, type })),
+    metadata,
+  });
 }
 
 /** Limits of the header: an object of objects that each have two lists, shape and offsets. */
