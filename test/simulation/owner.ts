@@ -293,6 +293,7 @@ export class Owner {
       },
       {
         mayFold: () => true,
+        onFolded: () => undefined,
         onSettled: (settled) => {
           this.#settled = settled;
         },

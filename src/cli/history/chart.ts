@@ -1,5 +1,5 @@
 import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
-import { clockText, dateText } from "./event-text.ts";
+import { clockText, dateText } from "../../history/update-entry.ts";
 import { compactNumber } from "./numbers.ts";
 
 /** Number of points of a series above which neighbours are joined. */

@@ -1,3 +1,4 @@
+import { dateTimeText } from "../../history/update-entry.ts";
 import { visible } from "../../protocol/errors.ts";
 import { cutMiddle } from "../output/wrap.ts";
 import {
@@ -11,7 +12,6 @@ import {
   xText,
   yAxis,
 } from "./chart.ts";
-import { dateTimeText } from "./event-text.ts";
 import { compactNumber } from "./numbers.ts";
 
 const WIDTH = 960;

@@ -3,12 +3,12 @@ import type { Statistics } from "../../../actors/fold/statistics.ts";
 import type { UpdateEvent } from "../../../actors/journal/describe-record.ts";
 import type { ExaminedBlock, ExaminedRecord } from "../../../history/examine-record.ts";
 import { parsePoint } from "../../../history/points.ts";
+import { dateTimeText, updateEntry } from "../../../history/update-entry.ts";
 import { PserverError, visible } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import {
   blockText,
   bytesText,
-  dateTimeText,
   noteText,
   outcomeText,
   placeText,
@@ -16,7 +16,6 @@ import {
   verbText,
 } from "../../history/event-text.ts";
 import { compactNumber } from "../../history/numbers.ts";
-import { updateEntry } from "../../history/update-columns.ts";
 import { withHistory } from "../../history/with-history.ts";
 import { addHistoryOptions, type HistoryFlags } from "../../options/history-options.ts";
 import { formatCount } from "../../output/amounts.ts";
