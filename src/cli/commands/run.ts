@@ -6,6 +6,7 @@ import {
   addOutputOptions,
 } from "../options/connection-options.ts";
 import { addJobHostOptions, type SynchronizationFlags } from "../options/host-options.ts";
+import { addHttpOptions } from "../options/http-options.ts";
 import { parseId, wholeNumber } from "../options/parse-values.ts";
 import { LAUNCHERS, parseWallTime, type RunFlags } from "../run/run-flags.ts";
 import { runTrainers } from "../run/run-trainers.ts";
@@ -66,7 +67,7 @@ const HELP = {
     "  a signal), 130 after Ctrl-C or the wall time, else one of pserver's own.",
   ],
   "With --json": [
-    '  {"ready":true,"url","job","instances","launcher","directory"}, {"rank","stdout"} or',
+    '  {"ready":true,"url","job","instances","launcher","directory","http"}, {"rank","stdout"} or',
     '  {"rank","stderr"} for each line of a trainer, {"saved":{…}}, and at the end {"trainers":[…]}',
     '  with {"rank","exitCode","restarts"} or {"rank","stopped"} for each.',
   ],
@@ -116,6 +117,7 @@ function addServerOptions(command: Command): void {
       "directory for its data, which is kept (default: .pserver/run-TIME-PID)",
     )
     .option("--durable", "acknowledged updates also survive a power loss; slower");
+  addHttpOptions(command, "a free port");
 }
 
 function addLauncherOptions(command: Command): void {

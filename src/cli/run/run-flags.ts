@@ -3,6 +3,7 @@ import { InvalidArgumentError } from "commander";
 import { mismatch, PserverError } from "../../protocol/errors.ts";
 import type { ConnectionFlags } from "../options/connection-options.ts";
 import type { EtcdFlags, HostFlags } from "../options/host-options.ts";
+import type { HttpFlags } from "../options/http-options.ts";
 import type { OutputFlags } from "../output/output.ts";
 
 /** Where trainers can be started. */
@@ -12,7 +13,11 @@ export const LAUNCHERS = ["local", "ssh", "slurm", "pbs"] as const;
 export type LauncherName = (typeof LAUNCHERS)[number];
 
 /** Flags of `pserver run`. */
-export interface RunFlags extends Omit<HostFlags, keyof EtcdFlags>, ConnectionFlags, OutputFlags {
+export interface RunFlags
+  extends Omit<HostFlags, keyof EtcdFlags>,
+    HttpFlags,
+    ConnectionFlags,
+    OutputFlags {
   readonly job: string;
   readonly instances: number;
   readonly trainer: string;

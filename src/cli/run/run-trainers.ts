@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { formatOf, unknownFormat } from "../../model-files/index.ts";
 import { ensureError, mismatch, type PserverError } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/fields.ts";
 import type { CliContext } from "../context.ts";
 import { formatBytes, formatCount, formatRanges } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
@@ -172,12 +173,14 @@ function tellStart({ output, flags, server }: Launch): void {
   const { url } = server.access;
   if (output.json) {
     const { job, instances, launcher } = flags;
-    output.value({ ready: true, url, job, instances, launcher, directory: server.directory });
+    const { directory, http } = server;
+    output.value({ ready: true, url, job, instances, launcher, directory, ...defined({ http }) });
   } else {
     const what = formatCount(flags.instances, "trainer");
     const isQueued = flags.launcher === "slurm" || flags.launcher === "pbs";
     const state = isQueued ? "in the queue" : "started";
-    output.message(`${what} of job ${flags.job} ${state}; the broker is ${url}`);
+    const metrics = server.http === undefined ? "" : `, metrics are at ${server.http}/metrics`;
+    output.message(`${what} of job ${flags.job} ${state}; the broker is ${url}${metrics}`);
   }
 }
 

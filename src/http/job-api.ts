@@ -1,0 +1,198 @@
+import { randomUUID } from "node:crypto";
+import { describeJob } from "../actors/job/describe-job.ts";
+import { listJobStreams } from "../actors/job/open-job.ts";
+import {
+  type AdminConnectionOptions,
+  openAdmin,
+  openStoreConnection,
+} from "../client/admin/job-admin.ts";
+import { readJobStatus } from "../client/admin/job-status.ts";
+import {
+  type ConnectionOverrides,
+  type Environment,
+  resolveSettings,
+} from "../client/wire/broker-settings.ts";
+import { openHistory } from "../history/open-journal.ts";
+import { parsePoint } from "../history/points.ts";
+import { updateEntry } from "../history/update-entry.ts";
+import { checkJobName, ensureError, mismatch, PserverError } from "../protocol/index.ts";
+import { orNoJetStream } from "../transport/broker-error.ts";
+import { openJetStream } from "../transport/jetstream.ts";
+import {
+  type HttpAnswer,
+  type HttpRequest,
+  jsonAnswer,
+  missing,
+  notFound,
+  type Route,
+} from "./http-server.ts";
+import { readTapePage } from "./tape-page.ts";
+
+/** How long a request may take. */
+const TIMEOUT_MS = 10_000;
+
+/** How long the broker or a host may take to answer. */
+const ANSWER_MS = 5_000;
+
+/** Updates on a page of a log, unless the request names a number, and at most. */
+const PAGE = { usual: 100, max: 1_000 } as const;
+
+/** How the broker is reached whose jobs are shown. */
+export interface BrokerAccess {
+  /** Settings that are left out come from the environment. */
+  readonly broker: ConnectionOverrides;
+  readonly environment: Environment;
+}
+
+/**
+ * Makes the route `/api`, which answers in JSON what commands print with `--json`: `/api/jobs`, `/api/jobs/JOB` and
+ * `/api/jobs/JOB/log`. Each request has a connection to the broker of its own, as a command has: what it asks for
+ * waits for nothing that serves, and nothing waits for it.
+ */
+export function jobApi(access: () => BrokerAccess): Route {
+  return {
+    isProtected: true,
+    answer: async (request) => {
+      const [, collection, job, detail, ...rest] = request.path;
+      if (collection !== "jobs" || rest.length > 0) throw notFound(pathOf(request));
+      const { signal, end } = withDeadline(request.signal);
+      try {
+        if (job === undefined) return await listJobs(access(), signal);
+        checkJob(job);
+        if (detail === undefined) return await showJob(access(), job, signal);
+        if (detail !== "log") throw notFound(pathOf(request));
+        return await showLog(access(), job, request.query, signal);
+      } finally {
+        end();
+      }
+    },
+  };
+}
+
+function pathOf({ path }: HttpRequest): string {
+  return `/${path.join("/")}`;
+}
+
+function checkJob(job: string): void {
+  try {
+    checkJobName(job);
+  } catch (error) {
+    throw missing("BAD_NAME", ensureError(error).message);
+  }
+}
+
+/** Returns a signal that is also aborted with TIMEOUT once a request has taken too long. */
+function withDeadline(signal: AbortSignal): { readonly signal: AbortSignal; end(): void } {
+  const late = new AbortController();
+  const text = `the request has taken more than ${TIMEOUT_MS} ms; ask for less`;
+  const timer = setTimeout(() => late.abort(new PserverError("TIMEOUT", text)), TIMEOUT_MS);
+  return { signal: AbortSignal.any([signal, late.signal]), end: () => clearTimeout(timer) };
+}
+
+function connectionOf(
+  { broker, environment }: BrokerAccess,
+  job: string,
+  signal: AbortSignal,
+): AdminConnectionOptions {
+  return { job, broker, environment, connectTimeoutMs: ANSWER_MS, signal };
+}
+
+/** A name for one request, under which it asks. */
+function askerId(): string {
+  return `http-${randomUUID().slice(0, 8)}`;
+}
+
+async function listJobs(access: BrokerAccess, signal: AbortSignal): Promise<HttpAnswer> {
+  // The inbox of the connection is that of a host, whichever job it belongs to.
+  const connection = await openStoreConnection(connectionOf(access, "default", signal), askerId());
+  try {
+    const manager = await openJetStream(connection, ANSWER_MS).jetstreamManager(false);
+    const jobs = await listJobStreams(manager);
+    return jsonAnswer(await Promise.all(jobs.map((job) => describeJob(connection, job))));
+  } catch (error) {
+    throw orNoJetStream(ensureError(error), connection);
+  } finally {
+    await connection.close();
+  }
+}
+
+async function showJob(
+  access: BrokerAccess,
+  job: string,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  const options = connectionOf(access, job, signal);
+  const admin = await openAdmin({ ...options, trainer: askerId(), timeoutMs: ANSWER_MS });
+  try {
+    return jsonAnswer(await readJobStatus(admin, job));
+  } finally {
+    await admin.close();
+  }
+}
+
+async function showLog(
+  { broker, environment }: BrokerAccess,
+  job: string,
+  query: URLSearchParams,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  const { limit, sinceMs, ...wanted } = parseQuery(query);
+  const connection = resolveSettings(broker, environment);
+  const source = await openHistory({ kind: "broker", connection, job }).catch((thrown: unknown) => {
+    const error = ensureError(thrown);
+    throw error.code === "BAD_NAME" ? missing(error.code, error.message) : error;
+  });
+  try {
+    const { updates, next } = await readTapePage(source, { ...wanted, limit, sinceMs, signal });
+    return jsonAnswer({ updates: updates.map(updateEntry), next });
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    await source.close();
+  }
+}
+
+/** Parameters of a request for a log. */
+const LOG_PARAMETERS = ["param", "trainer", "since", "limit", "after"] as const;
+
+interface LogQuery {
+  readonly parameter: string | undefined;
+  readonly trainer: string | undefined;
+  readonly sinceMs: number;
+  readonly limit: number;
+  readonly after: string | undefined;
+}
+
+/** @throws BAD_VALUE for a parameter that there is not, is given twice, or has no such value. */
+function parseQuery(query: URLSearchParams): LogQuery {
+  for (const name of new Set(query.keys())) {
+    if (!LOG_PARAMETERS.some((known) => known === name)) {
+      throw mismatch("BAD_VALUE", "the query", `only ${LOG_PARAMETERS.join(", ")}`, name);
+    }
+    if (query.getAll(name).length > 1) throw mismatch("BAD_VALUE", name, "one value", "several");
+  }
+  const given = (name: (typeof LOG_PARAMETERS)[number]): string | undefined =>
+    query.get(name) ?? undefined;
+  return {
+    parameter: given("param"),
+    trainer: given("trainer"),
+    sinceMs: parseSince(given("since")),
+    limit: parseLimit(given("limit")),
+    after: given("after"),
+  };
+}
+
+function parseSince(text: string | undefined): number {
+  const point = parsePoint(text ?? "start", Date.now());
+  if (point.kind === "start") return 0;
+  if (point.kind === "time") return point.timeMs;
+  const expected = "start or a time such as 10m ago or 2026-11-23T04:12:07Z";
+  throw mismatch("BAD_VALUE", "since", expected, JSON.stringify(text));
+}
+
+function parseLimit(text: string | undefined): number {
+  const limit = text === undefined ? PAGE.usual : /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= PAGE.max) return limit;
+  const expected = `a whole number from 1 to ${PAGE.max}`;
+  throw mismatch("BAD_VALUE", "limit", expected, JSON.stringify(text));
+}
