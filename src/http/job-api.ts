@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
 import { describeJob } from "../actors/job/describe-job.ts";
-import { listJobStreams } from "../actors/job/open-job.ts";
+import { listJobStreams, noSuchJob, streamsOfJob } from "../actors/job/open-job.ts";
 import {
   type AdminConnectionOptions,
   openAdmin,
@@ -15,7 +17,13 @@ import {
 import { openHistory } from "../history/open-journal.ts";
 import { parsePoint } from "../history/points.ts";
 import { updateEntry } from "../history/update-entry.ts";
-import { checkJobName, ensureError, mismatch, PserverError } from "../protocol/index.ts";
+import {
+  checkJobName,
+  ensureError,
+  JOB_DEFAULT,
+  mismatch,
+  PserverError,
+} from "../protocol/index.ts";
 import { orNoJetStream } from "../transport/broker-error.ts";
 import { openJetStream } from "../transport/jetstream.ts";
 import {
@@ -103,12 +111,25 @@ function askerId(): string {
 }
 
 async function listJobs(access: BrokerAccess, signal: AbortSignal): Promise<HttpAnswer> {
-  // The inbox of the connection is that of a host, whichever job it belongs to.
-  const connection = await openStoreConnection(connectionOf(access, "default", signal), askerId());
-  try {
-    const manager = await openJetStream(connection, ANSWER_MS).jetstreamManager(false);
+  return await withStore(access, signal, async (connection, manager) => {
     const jobs = await listJobStreams(manager);
     return jsonAnswer(await Promise.all(jobs.map((job) => describeJob(connection, job))));
+  });
+}
+
+/** Runs `use` with a connection as hosts have one, for the JetStream API. */
+async function withStore<T>(
+  access: BrokerAccess,
+  signal: AbortSignal,
+  use: (connection: NatsConnection, manager: JetStreamManager) => Promise<T>,
+): Promise<T> {
+  const options = connectionOf(access, JOB_DEFAULT, signal);
+  const connection = await openStoreConnection(options, askerId());
+  try {
+    return await use(
+      connection,
+      await openJetStream(connection, ANSWER_MS).jetstreamManager(false),
+    );
   } catch (error) {
     throw orNoJetStream(ensureError(error), connection);
   } finally {
@@ -125,9 +146,20 @@ async function showJob(
   const admin = await openAdmin({ ...options, trainer: askerId(), timeoutMs: ANSWER_MS });
   try {
     return jsonAnswer(await readJobStatus(admin, job));
+  } catch (error) {
+    if (ensureError(error).code === "NO_HOST") await requireJob(access, job, signal);
+    throw error;
   } finally {
     await admin.close();
   }
+}
+
+/** @throws BAD_NAME if the broker holds no such job. */
+async function requireJob(access: BrokerAccess, job: string, signal: AbortSignal): Promise<void> {
+  const streams = await withStore(access, signal, (_connection, manager) =>
+    streamsOfJob(manager, job),
+  );
+  if (streams.length === 0) throw missing("BAD_NAME", noSuchJob(job).message);
 }
 
 async function showLog(
