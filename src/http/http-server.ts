@@ -25,6 +25,13 @@ const ANSWER_MS = 60_000;
 /** How long open requests may take once the server is being closed. */
 const CLOSE_MS = 1_000;
 
+/** Streams of events at one time; further ones get BUSY. */
+const STREAMS_MAX = 32;
+
+/** How often a stream shows that it is alive, and how often in a row it may find that what it sent has not gone. */
+const HEARTBEAT_MS = 5_000;
+const STALLS_MAX = 2;
+
 /** Sent with every answer: nothing of it is to be kept, framed, guessed at or used by pages of other origins. */
 const SECURITY_HEADERS = {
   "Cache-Control": "no-store",
@@ -50,14 +57,29 @@ export interface HttpAnswer {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
+  /** What the document may load and do, as a content security policy; nothing by default. */
+  readonly policy?: string;
+}
+
+/** Server-sent events, as an answer of a route. */
+export interface HttpStream {
+  /** Opens the events, which end when the signal is aborted: the client has gone, or is too slow. */
+  readonly open: (signal: AbortSignal) => AsyncIterable<ServerEvent>;
+}
+
+/** One server-sent event. */
+export interface ServerEvent {
+  readonly event: string;
+  /** Sent as JSON. */
+  readonly data: unknown;
 }
 
 /** Answers the requests whose paths begin with some name. */
-export interface Route {
+export interface Route<Answer = HttpAnswer> {
   /** Whether requests need the token, if the server has one. */
   readonly isProtected: boolean;
   /** Answers a request. What it throws is answered as an error in JSON. */
-  answer(request: HttpRequest): HttpAnswer | Promise<HttpAnswer>;
+  answer(request: HttpRequest): Answer | Promise<Answer>;
 }
 
 /** Options of {@link HttpServer.start}. */
@@ -68,7 +90,7 @@ export interface HttpServerOptions {
   /** What protected routes ask for as `Authorization: Bearer`; required unless the address is loopback. */
   readonly token?: string;
   /** By the first name of the path: `metrics` for `/metrics`. */
-  readonly routes: Readonly<Record<string, Route>>;
+  readonly routes: Readonly<Record<string, Route<HttpAnswer | HttpStream>>>;
   /** Called when a connection could not be taken, as where the process may open no more files. */
   readonly onError: (error: PserverError) => void;
 }
@@ -82,6 +104,7 @@ export class HttpServer {
   readonly #server: Server;
   readonly #closing = new AbortController();
   #requests = 0;
+  #streams = 0;
   #address: HttpAddress;
 
   private constructor(options: HttpServerOptions) {
@@ -166,7 +189,12 @@ export class HttpServer {
     this.#requests += 1;
     try {
       const signal = AbortSignal.any([gone.signal, this.#closing.signal]);
-      send(request, response, await this.#answer(request, signal));
+      const answer = await this.#answer(request, signal);
+      if (!("open" in answer)) send(request, response, answer);
+      else {
+        clearTimeout(deadline);
+        await this.#stream(response, answer, gone);
+      }
     } catch (error) {
       send(request, response, errorAnswer(ensureError(error)));
     } finally {
@@ -174,7 +202,47 @@ export class HttpServer {
     }
   }
 
-  async #answer(request: IncomingMessage, signal: AbortSignal): Promise<HttpAnswer> {
+  /** Sends events until the client has gone, takes none for too long, or the server is being closed. */
+  async #stream(
+    response: ServerResponse,
+    { open }: HttpStream,
+    gone: AbortController,
+  ): Promise<void> {
+    if (this.#streams === STREAMS_MAX) {
+      throw new PserverError(
+        "BUSY",
+        `expected at most ${STREAMS_MAX} streams of events at one time`,
+      );
+    }
+    this.#streams += 1;
+    // A stream is no request that is being worked on.
+    this.#requests -= 1;
+    let stalls = 0;
+    const heartbeat = setInterval(() => {
+      stalls = response.writableLength > 0 ? stalls + 1 : 0;
+      if (stalls === STALLS_MAX) response.destroy();
+      else response.write(": alive\n\n");
+    }, HEARTBEAT_MS);
+    try {
+      response.writeHead(200, { ...SECURITY_HEADERS, "Content-Type": "text/event-stream" });
+      response.flushHeaders();
+      const signal = AbortSignal.any([gone.signal, this.#closing.signal]);
+      for await (const { event, data } of open(signal)) {
+        const isTaken = response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+        if (!isTaken) await once(response, "drain", { signal });
+      }
+      response.end();
+    } catch {
+      // The headers have gone: a client learns of the end by the end of its connection.
+      response.destroy();
+    } finally {
+      clearInterval(heartbeat);
+      this.#streams -= 1;
+      this.#requests += 1;
+    }
+  }
+
+  async #answer(request: IncomingMessage, signal: AbortSignal): Promise<HttpAnswer | HttpStream> {
     this.#checkHost(request.headers.host);
     const { pathname, searchParams: query } = parseTarget(request.url ?? "");
     const path = pathname
@@ -271,6 +339,7 @@ function send(request: IncomingMessage, response: ServerResponse, answer: HttpAn
   const body = Buffer.from(answer.body);
   response.writeHead(answer.status, {
     ...SECURITY_HEADERS,
+    ...(answer.policy !== undefined && { "Content-Security-Policy": answer.policy }),
     "Content-Type": answer.contentType,
     "Content-Length": body.length,
     ...(answer.status === 401 && { "WWW-Authenticate": "Bearer" }),
