@@ -72,7 +72,7 @@ export interface Chart extends ChartAxes {
 }
 
 /** Returns a chart as `--json` prints it. */
-export function chartEntry({ labels, x, y, leftOut, ...chart }: Chart): unknown {
+export function chartEntry({ labels, x, y, leftOut, ...chart }: Chart): object {
   return { ...chart, marks: labels, leftOut, x, y };
 }
 

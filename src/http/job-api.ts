@@ -16,6 +16,7 @@ import {
 } from "../client/wire/broker-settings.ts";
 import { openHistory } from "../history/open-journal.ts";
 import { parsePoint } from "../history/points.ts";
+import type { HistoryPlace, HistorySource } from "../history/source.ts";
 import { updateEntry } from "../history/update-entry.ts";
 import {
   checkJobName,
@@ -26,18 +27,23 @@ import {
 } from "../protocol/index.ts";
 import { orNoJetStream } from "../transport/broker-error.ts";
 import { openJetStream } from "../transport/jetstream.ts";
+import { HISTORY_DETAILS, type HistoryDetail, OneAtATime } from "./history-api.ts";
 import {
   type HttpAnswer,
   type HttpRequest,
+  type HttpStream,
   jsonAnswer,
   missing,
   notFound,
   type Route,
 } from "./http-server.ts";
+import { LiveJobs } from "./live-jobs.ts";
+import { queryValues } from "./query.ts";
 import { readTapePage } from "./tape-page.ts";
 
-/** How long a request may take. */
+/** How long a request may take, and one for which journals are folded. */
 const TIMEOUT_MS = 10_000;
+const FOLD_MS = 50_000;
 
 /** How long the broker or a host may take to answer. */
 const ANSWER_MS = 5_000;
@@ -57,19 +63,35 @@ export interface BrokerAccess {
  * `/api/jobs/JOB/log`. Each request has a connection to the broker of its own, as a command has: what it asks for
  * waits for nothing that serves, and nothing waits for it.
  */
-export function jobApi(access: () => BrokerAccess): Route {
+export function jobApi(access: () => BrokerAccess): Route<HttpAnswer | HttpStream> {
+  const folding = new OneAtATime();
+  const live = new LiveJobs(access);
   return {
     isProtected: true,
     answer: async (request) => {
       const [, collection, job, detail, ...rest] = request.path;
       if (collection !== "jobs" || rest.length > 0) throw notFound(pathOf(request));
-      const { signal, end } = withDeadline(request.signal);
+      if (job !== undefined) checkJob(job);
+      if (job !== undefined && detail === "live") {
+        await requireJob(access(), job, request.signal);
+        return { open: (signal) => live.events(job, signal) };
+      }
+      const past =
+        detail !== undefined && Object.hasOwn(HISTORY_DETAILS, detail)
+          ? HISTORY_DETAILS[detail]
+          : undefined;
+      const { signal, end } = withDeadline(request.signal, past?.folds ? FOLD_MS : TIMEOUT_MS);
       try {
         if (job === undefined) return await listJobs(access(), signal);
-        checkJob(job);
         if (detail === undefined) return await showJob(access(), job, signal);
+        const { query } = request;
+        if (past !== undefined) {
+          const show = () => showPast(access(), job, past, query, signal);
+          return await (past.folds ? folding.run(show) : show());
+        }
+        if (detail === "parameters") return await listParameters(access(), job, signal);
         if (detail !== "log") throw notFound(pathOf(request));
-        return await showLog(access(), job, request.query, signal);
+        return await showLog(access(), job, query, signal);
       } finally {
         end();
       }
@@ -90,10 +112,13 @@ function checkJob(job: string): void {
 }
 
 /** Returns a signal that is also aborted with TIMEOUT once a request has taken too long. */
-function withDeadline(signal: AbortSignal): { readonly signal: AbortSignal; end(): void } {
+function withDeadline(
+  signal: AbortSignal,
+  timeoutMs: number,
+): { readonly signal: AbortSignal; end(): void } {
   const late = new AbortController();
-  const text = `the request has taken more than ${TIMEOUT_MS} ms; ask for less`;
-  const timer = setTimeout(() => late.abort(new PserverError("TIMEOUT", text)), TIMEOUT_MS);
+  const text = `the request has taken more than ${timeoutMs} ms; ask for less`;
+  const timer = setTimeout(() => late.abort(new PserverError("TIMEOUT", text)), timeoutMs);
   return { signal: AbortSignal.any([signal, late.signal]), end: () => clearTimeout(timer) };
 }
 
@@ -162,21 +187,64 @@ async function requireJob(access: BrokerAccess, job: string, signal: AbortSignal
   if (streams.length === 0) throw missing("BAD_NAME", noSuchJob(job).message);
 }
 
+async function listParameters(
+  access: BrokerAccess,
+  job: string,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  const options = connectionOf(access, job, signal);
+  const admin = await openAdmin({ ...options, trainer: askerId(), timeoutMs: ANSWER_MS });
+  try {
+    const { parameters } = await admin.statusAndParameters();
+    const entries = parameters.map(({ name, dtype, shape, ready, config }) => {
+      return { name, dtype, shape, ready, config };
+    });
+    return jsonAnswer({ parameters: entries });
+  } finally {
+    await admin.close();
+  }
+}
+
+async function showPast(
+  access: BrokerAccess,
+  job: string,
+  detail: HistoryDetail,
+  query: URLSearchParams,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  return await withSource(access, job, signal, async (source, place) =>
+    jsonAnswer(await detail.answer({ source, place, query, signal })),
+  );
+}
+
 async function showLog(
-  { broker, environment }: BrokerAccess,
+  access: BrokerAccess,
   job: string,
   query: URLSearchParams,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
   const { limit, sinceMs, ...wanted } = parseQuery(query);
+  return await withSource(access, job, signal, async (source) => {
+    const { updates, next } = await readTapePage(source, { ...wanted, limit, sinceMs, signal });
+    return jsonAnswer({ updates: updates.map(updateEntry), next });
+  });
+}
+
+/** Runs `use` with the history of a job. @throws BAD_NAME if the broker holds no such job; what `use` throws. */
+async function withSource<Result>(
+  { broker, environment }: BrokerAccess,
+  job: string,
+  signal: AbortSignal,
+  use: (source: HistorySource, place: HistoryPlace) => Promise<Result>,
+): Promise<Result> {
   const connection = resolveSettings(broker, environment);
-  const source = await openHistory({ kind: "broker", connection, job }).catch((thrown: unknown) => {
+  const place: HistoryPlace = { kind: "broker", connection, job };
+  const source = await openHistory(place).catch((thrown: unknown) => {
     const error = ensureError(thrown);
     throw error.code === "BAD_NAME" ? missing(error.code, error.message) : error;
   });
   try {
-    const { updates, next } = await readTapePage(source, { ...wanted, limit, sinceMs, signal });
-    return jsonAnswer({ updates: updates.map(updateEntry), next });
+    return await use(source, place);
   } catch (error) {
     throw signal.aborted ? signal.reason : error;
   } finally {
@@ -197,20 +265,13 @@ interface LogQuery {
 
 /** @throws BAD_VALUE for a parameter that there is not, is given twice, or has no such value. */
 function parseQuery(query: URLSearchParams): LogQuery {
-  for (const name of new Set(query.keys())) {
-    if (!LOG_PARAMETERS.some((known) => known === name)) {
-      throw mismatch("BAD_VALUE", "the query", `only ${LOG_PARAMETERS.join(", ")}`, name);
-    }
-    if (query.getAll(name).length > 1) throw mismatch("BAD_VALUE", name, "one value", "several");
-  }
-  const given = (name: (typeof LOG_PARAMETERS)[number]): string | undefined =>
-    query.get(name) ?? undefined;
+  const given = queryValues(query, LOG_PARAMETERS);
   return {
-    parameter: given("param"),
-    trainer: given("trainer"),
-    sinceMs: parseSince(given("since")),
-    limit: parseLimit(given("limit")),
-    after: given("after"),
+    parameter: given.param,
+    trainer: given.trainer,
+    sinceMs: parseSince(given.since),
+    limit: parseLimit(given.limit),
+    after: given.after,
   };
 }
 
