@@ -1,6 +1,7 @@
 import { healthRoute, metricsRoute, readyRoute } from "../http/health.ts";
 import { HttpServer } from "../http/http-server.ts";
 import { type BrokerAccess, jobApi } from "../http/job-api.ts";
+import { pageFilesRoute, pageRoute } from "../http/page-files.ts";
 import { WatchedHosts } from "../http/watched-hosts.ts";
 import type { HttpSetting } from "./options/http-options.ts";
 import type { Output } from "./output/output.ts";
@@ -29,6 +30,8 @@ export async function serveHttp(
   const server = await HttpServer.start({
     ...setting,
     routes: {
+      "": pageRoute(),
+      page: pageFilesRoute(),
       metrics: metricsRoute(hosts, { version: packageVersion(), node: process.versions.node }),
       healthz: healthRoute(hosts),
       readyz: readyRoute(hosts),
