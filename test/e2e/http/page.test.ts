@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Client, connect } from "../../../src/client/index.ts";
-import { start } from "../../cli/spawn-command.ts";
+import { launch, type Running } from "../../cli/spawn-command.ts";
 import { HANG_MS } from "../../support/limits.ts";
 
 const CHROMIUM = "/usr/bin/chromium";
@@ -21,7 +21,7 @@ let http: string;
 let client: Client;
 let browser: Browser;
 let page: Page;
-let up: ReturnType<typeof start>;
+let up: Running;
 const asked: string[] = [];
 const problems: string[] = [];
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   expect(existsSync(CHROMIUM), "scripts/setup-browser.sh installs it").toBe(true);
   home = await mkdtemp(join(tmpdir(), "pserver-page-"));
   const store = join(home, "store");
-  up = start(["up", "--port", "0", "--store", store, "--shards", "2", "--json", "--http", "0"]);
+  up = launch(["up", "--port", "0", "--store", store, "--shards", "2", "--json", "--http", "0"]);
   const ready = JSON.parse(await up.firstLine);
   http = ready.http;
   const token = (await readFile(ready.tokenFile, "utf8")).trim();
