@@ -8,7 +8,7 @@ import type { Family, Labels, Sample } from "../metrics/exposition.ts";
 import type { WatchedHosts } from "./watched-hosts.ts";
 
 /** States that a shard of a host may have. */
-export const SHARD_STATES = [
+const SHARD_STATES = [
   "taking-over",
   "catching-up",
   "serving",
