@@ -1,6 +1,7 @@
 import type { Encoding, TensorData } from "../../protocol/dtypes.ts";
-import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { type ErrorCode, ensureError, PserverError } from "../../protocol/errors.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
+import type { ClientStats } from "../client-stats.ts";
 
 /** Options of every call. */
 export interface CallOptions {
@@ -234,12 +235,19 @@ export async function allOrFirstError<T>(work: readonly Promise<T>[]): Promise<T
 export class Calls {
   readonly #running = new Set<Deadline>();
   readonly #idle = new Set<() => void>();
+  readonly #failed = new Map<ErrorCode, number>();
+  #begun = 0;
   #failure: PserverError | undefined;
   #closing = false;
 
   /** The error that ended the client; undefined while it can be used. */
   get failure(): PserverError | undefined {
     return this.#failure;
+  }
+
+  /** How many calls were begun, and how many of these have failed, by code. */
+  get counts(): Pick<ClientStats, "calls" | "failed"> {
+    return { calls: this.#begun, failed: Object.fromEntries(this.#failed) };
   }
 
   /**
@@ -256,10 +264,13 @@ export class Calls {
     if (this.#closing) throw closed(what);
     const deadline = Deadline.start(what, options, defaultMs);
     this.#running.add(deadline);
+    this.#begun += 1;
     try {
       return await call(deadline);
-    } catch (error) {
-      throw ensureError(error);
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      this.#failed.set(error.code, (this.#failed.get(error.code) ?? 0) + 1);
+      throw error;
     } finally {
       deadline.dispose();
       this.#running.delete(deadline);
