@@ -2,7 +2,7 @@ import type { ErrorCode } from "../protocol/errors.ts";
 
 /** What a client has done since it joined. Bytes are of messages, without subjects and what NATS adds. */
 export interface ClientStats {
-  /** Calls that were begun. */
+  /** Calls that have ended. */
   readonly calls: number;
   /** Of these, the calls that have failed, by the codes of their errors. */
   readonly failed: Readonly<Partial<Record<ErrorCode, number>>>;

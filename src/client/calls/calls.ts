@@ -236,7 +236,7 @@ export class Calls {
   readonly #running = new Set<Deadline>();
   readonly #idle = new Set<() => void>();
   readonly #failed = new Map<ErrorCode, number>();
-  #begun = 0;
+  #ended = 0;
   #failure: PserverError | undefined;
   #closing = false;
 
@@ -245,9 +245,9 @@ export class Calls {
     return this.#failure;
   }
 
-  /** How many calls were begun, and how many of these have failed, by code. */
+  /** How many calls have ended, and how many of these have failed, by code. */
   get counts(): Pick<ClientStats, "calls" | "failed"> {
-    return { calls: this.#begun, failed: Object.fromEntries(this.#failed) };
+    return { calls: this.#ended, failed: Object.fromEntries(this.#failed) };
   }
 
   /**
@@ -264,7 +264,6 @@ export class Calls {
     if (this.#closing) throw closed(what);
     const deadline = Deadline.start(what, options, defaultMs);
     this.#running.add(deadline);
-    this.#begun += 1;
     try {
       return await call(deadline);
     } catch (thrown) {
@@ -272,6 +271,7 @@ export class Calls {
       this.#failed.set(error.code, (this.#failed.get(error.code) ?? 0) + 1);
       throw error;
     } finally {
+      this.#ended += 1;
       deadline.dispose();
       this.#running.delete(deadline);
       if (this.#running.size === 0) for (const wake of this.#idle) wake();

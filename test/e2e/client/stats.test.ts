@@ -1,8 +1,8 @@
 // Proves on a real broker that a client counts what it does: calls and their failures, records, reads, bytes and lost
 // connections; and that `pserver run` prints that of its trainers.
 import { expect, onTestFinished, test, vi } from "vitest";
+import { startServedJob } from "../../c/test-job.ts";
 import { start } from "../../cli/spawn-command.ts";
-import { startServedJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory } from "../../support/run-command.ts";
 
