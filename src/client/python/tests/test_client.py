@@ -103,7 +103,9 @@ def test_counts_what_it_does(
     monkeypatch.setenv("PSERVER_STATS_DIR", str(tmp_path))
     with pserver.connect(broker.url, job=job, trainer="a", timeout=HANG) as ps:
         assert ps.stats().calls == 0
-        ps.create_if_not_already_created("w", W)
+        assert ps.begin_init()
+        ps.init_param("w", W)
+        ps.finish_init()
         before = ps.stats()
         ps.push("w", W, 1, 1)
         ps.pull("w")
