@@ -144,10 +144,10 @@ static void counting(pserver_client *client) {
   const char *nothing[] = {"nothing"};
   pserver_tensor got = {0};
   EXPECT_OK(pserver_stats(client, &before));
-  EXPECT_OK(pserver_get(client, names, &got, 1, -1));
+  EXPECT_OK(pserver_get(client, names, &got, 1, PSERVER_AS_IS, -1));
   EXPECT_OK(pserver_set(client, names, &got, 1, -1));
   pserver_tensor none = {0};
-  EXPECT_ERROR(UNKNOWN_PARAMETER, pserver_get(client, nothing, &none, 1, -1));
+  EXPECT_ERROR(UNKNOWN_PARAMETER, pserver_get(client, nothing, &none, 1, PSERVER_AS_IS, -1));
   EXPECT_OK(pserver_stats(client, &after));
   EXPECT(after.calls == before.calls + 3 && after.reads == before.reads + 1);
   EXPECT(after.failed[PSERVER_ERR_UNKNOWN_PARAMETER] == before.failed[PSERVER_ERR_UNKNOWN_PARAMETER] + 1);
