@@ -8,13 +8,7 @@ import type { Family, Labels, Sample } from "../metrics/exposition.ts";
 import type { WatchedHosts } from "./watched-hosts.ts";
 
 /** States that a shard of a host may have. */
-export const SHARD_STATES = [
-  "taking-over",
-  "catching-up",
-  "serving",
-  "no-memory",
-  "failed",
-] as const;
+const SHARD_STATES = ["taking-over", "catching-up", "serving", "no-memory", "failed"] as const;
 
 /** Versions of the programs, which do not change while the process runs. */
 export interface BuildInfo {

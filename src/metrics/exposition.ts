@@ -10,7 +10,7 @@ export interface Sample {
 }
 
 /** A histogram of a family. */
-export interface HistogramSample {
+interface HistogramSample {
   readonly labels: Labels;
   readonly counted: HistogramCounts;
 }

@@ -10,10 +10,7 @@ import type { FoldedRecord, FoldObserver } from "../fold/journal-record.ts";
 // to the main thread together with the statuses of the shards: whoever reads them never waits for a fold.
 
 /** What became of a record: `repeated` got the outcome of an earlier copy, `unreadable` got none. */
-export const RECORD_OUTCOMES = ["applied", "rejected", "repeated", "unreadable"] as const;
-
-/** One of {@link RECORD_OUTCOMES}. */
-export type RecordOutcome = (typeof RECORD_OUTCOMES)[number];
+type RecordOutcome = "applied" | "rejected" | "repeated" | "unreadable";
 
 /** Bounds of histograms in seconds: from a record of a small block to a long wait. */
 const SECONDS = [

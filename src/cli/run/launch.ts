@@ -18,6 +18,7 @@ import { withoutConnection } from "../up/local-server.ts";
 import { formatWallTime, type RunFlags } from "./run-flags.ts";
 import { scriptOf, type TrainerCommand } from "./trainer-command.ts";
 import { TrainerOutput } from "./trainer-output.ts";
+import { StatsDirectory } from "./trainer-stats.ts";
 
 /** How trainers reach the broker. */
 export interface ServerAccess {
@@ -208,7 +209,12 @@ export interface Launcher {
 
 /** Returns the variables of every trainer, credentials included; `--env` may override them. */
 export function trainerVariables({ flags, command, server }: Launch): Record<string, string> {
-  return { ...server.access.credentials, ...sharedVariables(flags, command, server.access.url) };
+  const { access, directory } = server;
+  return {
+    ...StatsDirectory.variables(directory),
+    ...access.credentials,
+    ...sharedVariables(flags, command, access.url),
+  };
 }
 
 /** Returns the environment of this process without addresses and credentials of a broker. */

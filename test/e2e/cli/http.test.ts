@@ -1,12 +1,15 @@
 // Proves on a real broker, with the compiled command: what `up` and `host` serve over HTTP is what a training has done,
 // in every host of the command and while the broker hangs; what is asked for as JSON is what the commands print; and an
 // address that cannot be had ends the command with the reason, and nothing is left running.
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { packageRoot } from "../../../src/broker/broker-config.ts";
 import { type Client, connect } from "../../../src/client/index.ts";
 import { run, start } from "../../cli/spawn-command.ts";
 import { freePorts } from "../../support/free-ports.ts";
@@ -77,6 +80,20 @@ function sumOf(samples: ReadonlyMap<string, number>, prefix: string): number {
   return found.reduce((sum, [, value]) => sum + value, 0);
 }
 
+/** What set-up has unpacked, or the first on the PATH; undefined where there is none. */
+const PROMTOOL = [
+  join(packageRoot(), ".tools", "bin"),
+  ...(process.env["PATH"] ?? "").split(delimiter),
+]
+  .map((directory) => join(directory, "promtool"))
+  .find((path) => existsSync(path));
+
+test.skipIf(PROMTOOL === undefined)("promtool accepts the alert rules", () => {
+  const rules = join(packageRoot(), "deploy", "prometheus", "rules.yml");
+  const checked = spawnSync(PROMTOOL ?? "", ["check", "rules", rules], { encoding: "utf8" });
+  expect([checked.status, checked.stderr]).toEqual([0, ""]);
+});
+
 test("the metrics of all hosts of a command are those of the training", async () => {
   const server = await up("--hosts", "2", "--http-trainers");
   const client = await trainer(server, "a");
@@ -117,6 +134,11 @@ test("the metrics of all hosts of a command are those of the training", async ()
     Accept: "application/openmetrics-text",
   });
   expect(openMetrics.text.endsWith("\n# EOF\n")).toBe(true);
+  if (PROMTOOL !== undefined) {
+    const { text } = await get(`${server.http}/metrics`);
+    const checked = spawnSync(PROMTOOL, ["check", "metrics"], { input: text, encoding: "utf8" });
+    expect([checked.status, checked.stdout, checked.stderr]).toEqual([0, "", ""]);
+  }
   expect(await json(`${server.http}/readyz`)).toEqual({
     status: 200,
     value: { ready: true, shards: 2 },
