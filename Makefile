@@ -57,6 +57,7 @@ docs: build ## make pages of the documents and the reference in build/docs
 check: setup ## formatters and linters, type checks, house rules
 	node_modules/.bin/biome ci --diagnostic-level=warn
 	node_modules/.bin/tsc -p tsconfig.json
+	node_modules/.bin/tsc -p src/page/tsconfig.json
 	node_modules/.bin/knip
 	node_modules/.bin/knip --production --no-tag-hints
 	node_modules/.bin/vitest run test/tidy.test.ts
@@ -80,6 +81,7 @@ e2e: build programs wheel ## end-to-end tests only
 	@scripts/setup-python.sh --for-tests
 	@scripts/setup-docs.sh
 	@scripts/setup-slurm.sh
+	@scripts/setup-browser.sh
 	node_modules/.bin/vitest run --config vitest.e2e.config.ts
 
 demo: package programs ## train handwritten digits on several processes, with a crash in between

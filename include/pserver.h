@@ -204,6 +204,34 @@ typedef struct pserver_client_info {
 /** Returns the state of the client, without a request to hosts. BAD_VALUE for a wrong `struct_size`. */
 PSERVER_EXPORT pserver_status pserver_describe(pserver_client *client, pserver_client_info *info);
 
+/** Greater than every `pserver_status`. */
+#define PSERVER_STATUS_COUNT 100
+
+/** What a client has done since it joined. Bytes are of messages, without subjects and what NATS adds. */
+typedef struct pserver_client_stats {
+  /** Set it to `sizeof(pserver_client_stats)`, so that later versions can add fields. */
+  size_t struct_size;
+  /** Calls that have ended. */
+  uint64_t calls;
+  /** Of these, the calls that have failed, by their status: `failed[PSERVER_ERR_TIMEOUT]`. */
+  uint64_t failed[PSERVER_STATUS_COUNT];
+  /** Records that were sent, each counted once, and how often one was sent again. */
+  uint64_t records;
+  uint64_t resent;
+  /** Requests for values. */
+  uint64_t reads;
+  uint64_t sent_bytes;
+  uint64_t received_bytes;
+  /** How often a connection was lost and came back; a client has two. */
+  uint64_t reconnects;
+} pserver_client_stats;
+
+/**
+ * Returns what the client has done, without a request to hosts. BAD_VALUE for a wrong `struct_size`. With the variable
+ * PSERVER_STATS_DIR, which `pserver run` sets, pserver_close() leaves the same in a file there.
+ */
+PSERVER_EXPORT pserver_status pserver_stats(pserver_client *client, pserver_client_stats *stats);
+
 /* Ending calls of other threads */
 
 /** Ends calls of the threads that use it, see pserver_use_canceller(). Opaque. */

@@ -18,6 +18,7 @@ case $what in
   package)
     node_modules/.bin/tsc -p tsconfig.build.json --outDir "$scratch/types"
     node scripts/bundle.mjs package "$scratch/types" "$scratch"
+    node scripts/bundle-page.mjs "$scratch/page"
     node scripts/write-man-pages.mjs "$scratch/types" "$scratch/man"
     find "$scratch/types" \( -name '*.js' -o -name '*.js.map' \) -delete
     ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a fresh checkout ready to build and run: checks Node, installs the packages that
-# package-lock.json pins, and finds or provides a broker; with --for-tests also the etcd and the
-# old brokers that only tests need. Prints nothing if nothing is missing.
+# package-lock.json pins, and finds or provides a broker; with --for-tests also the etcd,
+# the promtool and the old brokers that only tests need. Prints nothing if nothing is missing.
 # Outside the checkout it changes only the caches of npm, Go and pip, and Debian's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 
 readonly TOOLS=.tools
 readonly LOCAL_ETCD=$TOOLS/bin/etcd
+readonly LOCAL_PROMTOOL=$TOOLS/bin/promtool
 readonly OLD_BROKERS=(2.10.28 2.11.2)
 readonly INSTALLED_LOCK=node_modules/.installed-lock.json
 
@@ -108,6 +109,13 @@ provide_etcd() {
   fail "no etcd for the end-to-end tests: put etcd 3.4 or newer on the PATH (Debian: etcd-server), or at $PWD/$LOCAL_ETCD"
 }
 
+# promtool checks the alert rules and what /metrics answers; where there is none, the tests leave that out.
+provide_promtool() {
+  if [[ -x $LOCAL_PROMTOOL ]] || command -v promtool >/dev/null; then return; fi
+  unpack_debian prometheus usr/bin/promtool "$LOCAL_PROMTOOL" ||
+    say "no promtool for the end-to-end tests (Debian: prometheus): alert rules are checked without it"
+}
+
 for_tests=
 case ${1:-} in
   "") ;;
@@ -120,5 +128,6 @@ install_node_packages
 find_or_provide_broker
 if [[ -n $for_tests ]]; then
   provide_etcd
+  provide_promtool
   provide_old_brokers
 fi

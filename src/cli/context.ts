@@ -2,6 +2,7 @@ import { extname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import type { Command } from "commander";
+import type { HostReport } from "../actors/host/host-report.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { fillSection, HELP_COLUMNS } from "./output/help-text.ts";
 import { Output, type OutputFlags, type OutputStream } from "./output/output.ts";
@@ -9,6 +10,11 @@ import { unlessAborted } from "./signals.ts";
 
 /** The stream from which answers to questions are read; questions are asked only if it is a terminal. */
 type InputStream = Readable & { readonly isTTY?: boolean };
+
+/** What a host tells the command that has started it in a process of its own. */
+export interface HostMessage {
+  readonly report: HostReport;
+}
 
 /** The process that a command runs in. */
 export interface CliProcess {
@@ -23,6 +29,8 @@ export interface CliProcess {
    * more.
    */
   readonly onServer?: () => void;
+  /** Sends plain data to the command that has started this process with a channel; absent if none has. */
+  readonly tellStarter?: (message: HostMessage) => Promise<void>;
 }
 
 /** Dependencies of a command. */

@@ -1,7 +1,7 @@
 import { closeSync } from "node:fs";
 import { isatty } from "node:tty";
 import { fileError } from "../system/file-errors.ts";
-import type { CliProcess } from "./context.ts";
+import type { CliProcess, HostMessage } from "./context.ts";
 import { EXIT, reportError } from "./report-error.ts";
 import { errorStyle } from "./run-cli.ts";
 import { takeIgnoredSignals, watchInterrupts } from "./signals.ts";
@@ -41,7 +41,8 @@ export async function runMain(
   const onServer = (): void => {
     isServer = true;
   };
-  exitCode = await run(args, { stdin, stdout, stderr, environment, signal, onServer });
+  const own = { stdin, stdout, stderr, environment, signal, onServer };
+  exitCode = await run(args, process.connected ? { ...own, tellStarter } : own);
 
   // Leftovers of an interrupted command, such as an unfinished connection, must not keep the process
   // alive; its output must be written first, except for data of an interrupted one, which nobody may read.
@@ -49,6 +50,14 @@ export async function runMain(
   const flushed = isCut ? [stderr] : [stdout, stderr];
   await Promise.all(flushed.map((stream) => new Promise((resolve) => stream.write("", resolve))));
   process.exit(exitCode);
+}
+
+/** Sends a message to the process that has started this one; settles when it is sent, or when that process is gone. */
+function tellStarter(message: HostMessage): Promise<void> {
+  return new Promise((resolve) => {
+    // The end of that process is noticed elsewhere, and ends this one.
+    process.send?.(message, undefined, undefined, () => resolve());
+  });
 }
 
 /**

@@ -1,7 +1,4 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { Command } from "commander";
-import { packageRoot } from "../broker/broker-config.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { registerCompleteNames, registerCompletion } from "./commands/completion.ts";
 import { registerDoctor } from "./commands/doctor.ts";
@@ -39,6 +36,7 @@ import type { Paint } from "./output/colors.ts";
 import { HELP_COLUMNS } from "./output/help-text.ts";
 import { messageWidth } from "./output/output.ts";
 import { wrapLines } from "./output/wrap.ts";
+import { packageVersion } from "./program-version.ts";
 import { EXIT_MEANINGS, jsonError } from "./report-error.ts";
 
 /** How errors of the command line are printed. */
@@ -143,10 +141,4 @@ function addProgramHelp(program: Command): void {
       "  pserver load model.safetensors && pserver ls",
     ],
   });
-}
-
-function packageVersion(): string {
-  const text = readFileSync(join(packageRoot(), "package.json"), "utf8");
-  const { version } = JSON.parse(text) as { readonly version: string };
-  return version;
 }

@@ -136,7 +136,8 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   NOT_INITIALIZED: 'load a model with "pserver load", or let a trainer initialize the job',
   ALREADY_INITIALIZED:
     'overwrite it with "pserver set" or "pserver load --overwrite", or use another --job',
-  ADDRESS_IN_USE: "stop that process, or choose another port with --port; 0 takes any free one",
+  ADDRESS_IN_USE:
+    "stop that process, or choose another port with --port, or --http where that is named; 0 takes any free one",
   STORE_IN_USE: "stop that process, or choose another directory with --store",
   TIMEOUT: "give it longer with --timeout",
   OUTCOME_UNKNOWN: 'look at the values with "pserver get" before you send them again',

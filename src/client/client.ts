@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { encodeMessage, type Fields } from "../protocol/codec.ts";
 import type { ParameterConfigInput, Synchronization } from "../protocol/config/index.ts";
@@ -31,6 +33,7 @@ import {
 } from "./calls/calls.ts";
 import { Lifecycle } from "./calls/lifecycle.ts";
 import { Parameters, SeenVersions } from "./calls/parameters.ts";
+import type { ClientStats } from "./client-stats.ts";
 import { LinkWindow } from "./core/link-window.ts";
 import { Positions } from "./core/shard-window.ts";
 import { Fallbacks, type ShardFallback } from "./io/fallbacks.ts";
@@ -44,7 +47,7 @@ import type { GradientRecord, TensorRecord } from "./push/block-updates.ts";
 import type { OptimizerState } from "./push/optimizer-state.ts";
 import { RoundingErrors } from "./push/rounding-errors.ts";
 import { Updates } from "./push/updates.ts";
-import { MORE, Requests, type Wire } from "./wire/wire.ts";
+import { MORE, type NatsWire, Requests, type Wire } from "./wire/wire.ts";
 
 /** A model file that a host has written. */
 export interface SavedModel {
@@ -140,6 +143,8 @@ export class ClientParts {
   readonly lifecycle: Lifecycle;
   readonly updates: Updates;
   readonly puller: Puller;
+  /** Requests for values. */
+  readonly reads: Requests;
   readonly #seen: SeenVersions = new SeenVersions();
   readonly #errors: RoundingErrors = new RoundingErrors();
   /**
@@ -190,9 +195,10 @@ export class ClientParts {
     });
     this.lifecycle = new Lifecycle(shared);
     this.updates = new Updates({ ...shared, steps: this.steps });
+    this.reads = Requests.open(wire, true);
     const reader = new BlockReader({
       ...shared,
-      requests: Requests.open(wire, true),
+      requests: this.reads,
       receivedBytes: () => wire.receivedBytes,
       link: new LinkWindow(IN_FLIGHT_BYTES_MAX),
       steps: this.steps,
@@ -235,6 +241,10 @@ const LEAVE_TIMEOUT_MS = 1_000;
 export interface JoinedParts {
   /** @internal */
   readonly connections: readonly NatsConnection[];
+  /** @internal */
+  readonly wires: readonly Pick<NatsWire, "traffic">[];
+  /** Where the counts of the client are left when it is closed; undefined for nowhere. */
+  readonly statsDirectory: string | undefined;
   readonly subjects: JobSubjects;
   readonly trainer: string;
   readonly calls: Calls;
@@ -253,6 +263,8 @@ export class Client {
   readonly job: string;
   readonly trainer: string;
   readonly #connections: readonly NatsConnection[];
+  readonly #wires: JoinedParts["wires"];
+  readonly #statsDirectory: string | undefined;
   readonly #subjects: JobSubjects;
   readonly #calls: Calls;
   readonly #parts: ClientParts;
@@ -263,6 +275,8 @@ export class Client {
     this.job = options.subjects.job;
     this.trainer = options.trainer;
     this.#connections = options.connections;
+    this.#wires = options.wires;
+    this.#statsDirectory = options.statsDirectory;
     this.#subjects = options.subjects;
     this.#calls = options.calls;
     this.#parts = options.parts;
@@ -276,6 +290,21 @@ export class Client {
   /** How the trainers of the job keep step: `async`, `sync` or `ssp`, with the job's numbers. */
   get synchronization(): Synchronization {
     return this.#parts.session.synchronization;
+  }
+
+  /** Returns what this client has done since it joined, without a request; also after {@link close}. */
+  stats(): ClientStats {
+    const traffic = this.#wires.map((wire) => wire.traffic);
+    const sum = (of: keyof (typeof traffic)[number]): number =>
+      traffic.reduce((total, each) => total + each[of], 0);
+    return {
+      ...this.#calls.counts,
+      ...this.#parts.sender.counts,
+      reads: this.#parts.reads.asked,
+      sentBytes: sum("sentBytes"),
+      receivedBytes: sum("receivedBytes"),
+      reconnects: sum("reconnects"),
+    };
   }
 
   /** Steps this trainer has ended, those that closed before it entered included. */
@@ -577,6 +606,15 @@ export class Client {
     for (const connection of this.#connections) {
       if (!connection.isClosed()) await connection.close();
     }
+    await this.#leaveStats();
+  }
+
+  /** Writes the counts for whoever has asked for them. Nothing depends on that, so a failure is nobody's. */
+  async #leaveStats(): Promise<void> {
+    if (this.#statsDirectory === undefined) return;
+    const path = join(this.#statsDirectory, `${process.pid}-${this.session}.json`);
+    const counts = { trainer: this.trainer, ...this.stats() };
+    await writeFile(path, `${JSON.stringify(counts)}\n`).catch(() => undefined);
   }
 
   #pull(names: readonly string[], deadline: Deadline, mode: PullMode): Promise<NamedTensor[]> {

@@ -17,6 +17,7 @@ import { showUrl } from "../transport/connection.ts";
 import { Backoff, type CallOptions, Calls, Deadline } from "./calls/calls.ts";
 
 import { Client, ClientParts } from "./client.ts";
+import { STATS_VARIABLE } from "./client-stats.ts";
 import type { ShardFallback } from "./io/fallbacks.ts";
 import {
   type ConnectionOverrides,
@@ -40,8 +41,9 @@ async function joinJob(options: {
   readonly inbox: string;
   readonly deadline: Deadline;
   readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
+  readonly statsDirectory: string | undefined;
 }): Promise<Client> {
-  const { connections, job, trainer, inbox, deadline, onFallback } = options;
+  const { connections, job, trainer, inbox, deadline, onFallback, statsDirectory } = options;
   const subjects = new JobSubjects(job);
   const calls = new Calls();
   const fail = (error: PserverError): void => {
@@ -49,11 +51,11 @@ async function joinJob(options: {
     parts.stop();
   };
   const { values, control } = connections;
-  const parts = new ClientParts({
-    ...{ subjects, trainer, fail, onFallback },
+  const wires = {
     wire: NatsWire.open(values, processInbox(inbox), fail),
     control: NatsWire.open(control, processInbox(inbox), fail),
-  });
+  };
+  const parts = new ClientParts({ ...wires, subjects, trainer, fail, onFallback });
   for (const connection of [values, control]) {
     connection.closed().then(
       (error) => fail(connectionClosed(error)),
@@ -61,7 +63,10 @@ async function joinJob(options: {
     );
   }
   await parts.session.join(deadline);
-  return new Client({ connections: [values, control], subjects, trainer, calls, parts });
+  return new Client({
+    ...{ connections: [values, control], wires: Object.values(wires), statsDirectory },
+    ...{ subjects, trainer, calls, parts },
+  });
 }
 
 /**
@@ -140,7 +145,9 @@ export async function connect(
       const control = await connectBroker({ ...settings, name: `${name} control` }, deadline);
       opened.push(control);
       const connections = { values, control };
-      return await joinJob({ connections, job, trainer, inbox, deadline, onFallback });
+      const statsDirectory = nonEmpty(environment[STATS_VARIABLE]);
+      const joining = { connections, job, trainer, inbox, deadline, onFallback, statsDirectory };
+      return await joinJob(joining);
     } catch (error) {
       for (const connection of opened) await connection.close();
       throw error;

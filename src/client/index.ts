@@ -43,6 +43,7 @@ export type {
   UpdateOptions,
 } from "./calls/calls.ts";
 export type { Client, InitOptions, SavedModel, SaveOptions } from "./client.ts";
+export type { ClientStats } from "./client-stats.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
 export type { ShardFallback } from "./io/fallbacks.ts";
 export type { GradResult } from "./io/steps.ts";

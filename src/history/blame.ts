@@ -363,16 +363,7 @@ export async function locateElement(
   name: ElementName,
   signal: AbortSignal,
 ): Promise<ElementPlace> {
-  const { parameter } = name;
-  const held =
-    (await findHeld(source, cut, (history, to) => ofSnapshot(history, to, parameter))) ??
-    (await findHeld(source, cut, (history, to) =>
-      ofReplay(history, to, parameter, source.job, signal),
-    ));
-  if (held === undefined) {
-    const text = `no parameter ${quoteName(parameter)} existed at that point`;
-    throw new PserverError("UNKNOWN_PARAMETER", text, { parameter });
-  }
+  const held = await locateParameter(source, cut, name.parameter, signal);
   const { header } = held;
   const element = placeOf(name, header.shape);
   const index = Math.floor(element / blockElements(header));
@@ -382,9 +373,31 @@ export async function locateElement(
 }
 
 /** A block of a parameter, and the shard that holds it. */
-interface HeldBlock {
+export interface HeldBlock {
   readonly shard: number;
   readonly header: BlockHeader;
+}
+
+/**
+ * Finds one of a parameter's blocks, and the shard that holds it, at a cut.
+ * @throws UNKNOWN_PARAMETER if no such parameter was there; as `replayShard`.
+ */
+export async function locateParameter(
+  source: HistorySource,
+  cut: Cut,
+  parameter: string,
+  signal: AbortSignal,
+): Promise<HeldBlock> {
+  const held =
+    (await findHeld(source, cut, (history, to) => ofSnapshot(history, to, parameter))) ??
+    (await findHeld(source, cut, (history, to) =>
+      ofReplay(history, to, parameter, source.job, signal),
+    ));
+  if (held === undefined) {
+    const text = `no parameter ${quoteName(parameter)} existed at that point`;
+    throw new PserverError("UNKNOWN_PARAMETER", text, { parameter });
+  }
+  return held;
 }
 
 /** Returns the first block that `look` finds in a shard. */
@@ -427,7 +440,7 @@ async function ofReplay(
 }
 
 /** Returns the number of elements of every block of a parameter but the last, by one of its blocks. */
-function blockElements({ index, start, count }: BlockHeader): number {
+export function blockElements({ index, start, count }: BlockHeader): number {
   return index === 0 ? count : start / index;
 }
 

@@ -45,19 +45,24 @@ function neutralEnvironment(): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !telling.test(name)));
 }
 
-/**
- * Starts `pserver`; it ends with the test at the latest. Nothing of the environment but what is
- * given says where a broker is.
- */
+/** Starts `pserver` as {@link launch} does; it ends with the test at the latest. */
 export function start(args: readonly string[], options: CommandOptions = {}): Running {
+  const running = launch(args, options);
+  onTestFinished(() => {
+    running.child.kill("SIGKILL");
+  });
+  return running;
+}
+
+/**
+ * Starts `pserver`, which the caller ends. Nothing of the environment but what is given says where a broker is.
+ */
+export function launch(args: readonly string[], options: CommandOptions = {}): Running {
   const environment = { ...neutralEnvironment(), ...options.environment };
   const child = spawn(process.execPath, [options.main ?? MAIN, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: environment,
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-  });
-  onTestFinished(() => {
-    child.kill("SIGKILL");
   });
   let stdout = "";
   let stderr = "";

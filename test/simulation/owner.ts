@@ -294,6 +294,7 @@ export class Owner {
       },
       {
         mayFold: () => true,
+        onFolded: () => undefined,
         onSettled: (settled) => {
           this.#settled = settled;
         },

@@ -307,3 +307,16 @@ export function heldBytes(owner: SlotOwner, plan: SlotPlan): number {
   const valueBytes = owner.count * DTYPES[owner.dtype].bytes;
   return plan.bytes.reduce((sum, bytes) => sum + bytes, valueBytes);
 }
+
+/**
+ * Returns how many versions a block had gone on since the values from which a gradient was computed that it has just
+ * taken; `seen` is the version of these values.
+ */
+export function versionsSince(
+  { plan, version }: Pick<BlockActor, "plan" | "version">,
+  seen: number,
+): number {
+  // A gradient that waits for its step to close has not raised the version.
+  const isWaiting = plan.accumulator !== undefined;
+  return Math.max(0, (isWaiting ? version : version - 1) - seen);
+}

@@ -175,6 +175,8 @@ type Folded =
  * it throws does not reach the fold.
  */
 export interface FoldObserver {
+  /** Whether changes are to carry statistics of their elements, which cost a pass over them. */
+  readonly measures: boolean;
   /** Called when a record's changes were made, before the step that it closes is applied. */
   observe(record: FoldedRecord): void;
   /** Called with the error that {@link observe} has thrown for a record. Errors of this call are only counted. */

@@ -82,8 +82,9 @@ export class Shard {
   readonly #logSubjects: LogSubjects;
   readonly #shard: number;
   readonly #tables: FoldTables;
-  /** Gets each record with its outcome; undefined for none. No part of the state. */
-  observer: FoldObserver | undefined;
+  /** Get each record with its outcome. No part of the state. */
+  #observers: readonly FoldObserver[] = [];
+  #measures = false;
   #failure: PserverError | undefined;
   /** Compares the journal with noted checksums; no part of the state. */
   readonly #comparison: ChecksumComparison;
@@ -116,6 +117,16 @@ export class Shard {
   /** Callbacks for changes of blocks; replaces those of the options. */
   set hooks(hooks: ShardHooks) {
     this.#tables.blocks.hooks = hooks;
+  }
+
+  /** Who gets each record with its outcome, one after the other. An error of one does not reach the others. */
+  get observers(): readonly FoldObserver[] {
+    return this.#observers;
+  }
+
+  set observers(observers: readonly FoldObserver[]) {
+    this.#observers = observers;
+    this.#measures = observers.some(({ measures }) => measures);
   }
 
   /** Sequence of the last record folded; 0 before the first. */
@@ -172,7 +183,7 @@ export class Shard {
     };
   }
 
-  /** How many records the observer could neither observe nor note as failed. */
+  /** How many records an observer could neither observe nor note as failed. */
   get unobserved(): number {
     return this.#unobserved;
   }
@@ -425,14 +436,14 @@ export class Shard {
     this.#observe({ kind: "unreadable", seq, timeMs, subject, payloadBytes: payload.length });
   }
 
-  /** Shows a record to the observer. Errors of the observer do not stop the fold. */
+  /** Shows a record to the observers. Their errors do not stop the fold. */
   #observe(record: FoldedRecord): void {
-    const { observer } = this;
-    if (observer === undefined) return;
-    try {
-      observer.observe(record);
-    } catch (error) {
-      this.#observeFailed(observer, record, ensureError(error));
+    for (const observer of this.#observers) {
+      try {
+        observer.observe(record);
+      } catch (error) {
+        this.#observeFailed(observer, record, ensureError(error));
+      }
     }
   }
 
@@ -469,12 +480,12 @@ export class Shard {
   ): Outcome {
     const { header, message } = received;
     const folded = foldTrainerRecord(
-      { tables: this.#tables, memory: this.memory, measures: this.observer !== undefined },
+      { tables: this.#tables, memory: this.memory, measures: this.#measures },
       seq,
       subject,
       received,
     );
-    if (this.observer !== undefined) {
+    if (this.#observers.length > 0) {
       const kind = "trainer";
       const { outcome, change, runs, isRepeat, fault } = folded;
       const sent = { subject, header, message };

@@ -38,6 +38,7 @@ import type { ShardTrouble } from "../owner/serving-shard.ts";
 import type { TakeOverProgress } from "../owner/take-over.ts";
 import { ControlService, Saver } from "./control-service.ts";
 import { HostMemory } from "./host-memory.ts";
+import { type HostReport, JobReportWatch, shardReport } from "./host-report.ts";
 import { type HostRequests, serveRequests } from "./host-requests.ts";
 import { type SaveQuotas, saveQuotasOf } from "./save-quotas.ts";
 import { hostKey, ShardClaims } from "./shard-claims.ts";
@@ -76,7 +77,17 @@ export interface HostOptions extends Omit<WantedSettings, "synchronization">, Sa
   readonly modelDirectory?: string;
   /** Where the job's leases are kept and its hosts are published; without it, leases are in JetStream KV. */
   readonly etcd?: EtcdSettings;
+  /** Whether records of trainers are also counted for each trainer by itself. False by default. */
+  readonly countsTrainers?: boolean;
   readonly onEvent?: (event: HostEvent) => void;
+  /** Called with the host as soon as it can report, before it serves. With it the host also looks at the whole job. */
+  readonly onReporting?: (host: ReportingHost) => void;
+}
+
+/** A host that can be asked how it is, at any time. */
+export interface ReportingHost {
+  /** Returns what was last known, at once: nothing is asked of workers or the broker. */
+  report(): HostReport;
 }
 
 /** Events of a host for its operator. */
@@ -107,7 +118,7 @@ export type HostEvent =
   | { readonly type: "error" | "etcd-lost"; readonly error: PserverError };
 
 /** A running host. */
-export interface Host {
+export interface Host extends ReportingHost {
   readonly id: string;
   readonly settings: StoredSettings;
   /** Settles when the host has stopped: with the reason, or undefined after `close`. */
@@ -194,6 +205,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   readonly #control: ControlService;
   readonly #members: MembersWatch;
   readonly #presence: JobWatch;
+  readonly #whole: JobReportWatch;
   /** Works only for a job with journals in memory. */
   readonly #losses: LossesWatch;
   readonly #sessions: SessionsWatch;
@@ -204,6 +216,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   #closing: Promise<void> | undefined;
   #hasReportedOtherAccount = false;
   #isJobGone = false;
+  #leasesLost = 0;
   /** Shards that are being saved before the host ends, and when that was reported last. */
   readonly #saving: Set<number> = new Set();
   #savingReportedMs: number | undefined;
@@ -231,6 +244,9 @@ export class RunningHost implements Host, WorkerPoolEvents {
       events: {
         onClaimed: (shard) => this.#pool.own(shard),
         onReleased: (shard) => this.#release(shard),
+        onLost: () => {
+          this.#leasesLost += 1;
+        },
         onError,
       },
     });
@@ -258,6 +274,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       ...{ service, leaseMs, onError },
       onTakenBack: (shard, taken) => this.#emit({ type: "parameters-lost", shard, ...taken }),
     });
+    this.#whole = new JobReportWatch({ job, service, onError });
     this.#presence = new JobWatch({
       ...{ connection, manager: job.manager, subjects, created: job.created, leaseMs },
       onGone: (error) => void this.#jobGone(error),
@@ -268,6 +285,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   async start(): Promise<void> {
     const { options, subjects, answers, retries, refusals } = this.#opening;
     const { workers, ...setup } = this.#workerSetup();
+    options.onReporting?.(this);
     await this.#pool.start(workers, setup);
     if (!(await retries.run(() => this.#keeper.start()))) {
       throw new PserverError(
@@ -283,6 +301,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
     if (this.settings.synchronization.mode !== "async") this.#members.start();
     if (this.settings.journal === "memory") this.#losses.start();
     this.#sessions.start();
+    if (options.onReporting !== undefined) this.#whole.start();
     const onOtherAccount = (trainer: string): void => this.#reportOtherAccount(trainer);
     const reception = { connection: answers, refusals, subjects };
     this.#requests = serveRequests(reception, this.#lifecycle, this.#control, onOtherAccount);
@@ -316,6 +335,21 @@ export class RunningHost implements Host, WorkerPoolEvents {
       }
       return this.#claims.share.every((shard) => this.#settled.has(shard));
     }, stallMs);
+  }
+
+  report(): HostReport {
+    const { job } = this.#opening.options;
+    return {
+      host: this.id,
+      job,
+      shards: this.#pool.statuses.map(shardReport),
+      share: this.#claims.share,
+      counts: this.#pool.counts,
+      leasesLost: this.#leasesLost,
+      liveTrainers: this.#lifecycle.liveTrainers,
+      whole: this.#whole.report,
+      silentMs: this.#pool.silentMs,
+    };
   }
 
   close(): Promise<void> {
@@ -374,6 +408,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
 
   /** Claims the host's own lease again after an outage of the broker, until it is held. */
   async #reclaimLease(reason: PserverError): Promise<void> {
+    this.#leasesLost += 1;
     this.#emit({ type: "error", error: reason });
     while (this.#closing === undefined) {
       try {
@@ -444,6 +479,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
     this.#takeOvers.stop();
     void this.#losses.stop();
     void this.#presence.stop();
+    void this.#whole.stop();
     // At the same time: a request in work may wait for a shard that another host is to take over.
     const ended = await Promise.allSettled([
       ...this.#requests.map((requests) => requests.close()),
@@ -483,6 +519,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       leases: this.#clock.buffer,
       memory: this.#memory.buffer,
       memoryLimitBytes: options.memoryLimitBytes,
+      countsTrainers: options.countsTrainers ?? false,
       retainBytes: options.retainBytes ?? RETAIN_BYTES[journal.storage],
       snapshotBytes: Math.min(options.snapshotBytes ?? SNAPSHOT_BYTES, journal.bytesMax / 4),
       creditBytes: Math.floor((CREDIT_BYTES * workers) / shards),

@@ -129,6 +129,8 @@ interface ClaimEvents {
   readonly onClaimed: (shard: number) => void;
   /** Another host holds the lease, or is to hold it: stop owning the shard. */
   readonly onReleased: (shard: number) => void;
+  /** The lease of a shard was lost, even if it was claimed again at once. */
+  readonly onLost: (shard: number) => void;
   readonly onError: (error: PserverError) => void;
 }
 
@@ -259,12 +261,15 @@ export class ShardClaims {
       onHeld: (remainingMs, how) => {
         if (how === "claimed") clock.claimed(shard);
         clock.extend(shard, remainingMs);
-        if (how === "claimed" && this.#keepers.get(shard) === keeper) events.onClaimed(shard);
+        if (how !== "claimed" || this.#keepers.get(shard) !== keeper) return;
+        events.onLost(shard);
+        events.onClaimed(shard);
       },
       // From now on nothing is answered. The next round finds out whether another host holds the lease.
       onLost: () => {
         clock.end(shard);
         this.#keepers.delete(shard);
+        events.onLost(shard);
       },
     });
     if (await keeper.start()) {

@@ -19,6 +19,7 @@ import { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ParameterPlaces } from "../lifecycle/parameter.ts";
 import { FairServer, RefusalBudget } from "../owner/fair-server.ts";
 import { Coalescer } from "../owner/fold-loop.ts";
+import { OwnerCounters } from "../owner/owner-counters.ts";
 import { Responder } from "../owner/responder.ts";
 import type { WorkerContext } from "../owner/serving-shard.ts";
 import { ShardOwner } from "../owner/shard-owner.ts";
@@ -102,6 +103,7 @@ export async function openShardWorker(
       snapshotBudget,
       failedBlocks: new FailedBlocks(dataConnection, subjects, new ParameterPlaces(bucket), shards),
       coalescer: new Coalescer(),
+      counters: new OwnerCounters(setup.countsTrainers),
     },
   });
   worker.start();
@@ -277,6 +279,7 @@ export class ShardWorker {
     this.#parts.send({
       type: "statuses",
       statuses: [...this.#owners.values()].map((owner) => owner.status()),
+      counts: this.#parts.context.counters.counted,
     });
     this.#reportSaving();
   }

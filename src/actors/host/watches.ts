@@ -17,7 +17,7 @@ import type { TakenBack } from "../lifecycle/initialization.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
 
 /** A check that a host repeats until it is stopped. */
-abstract class Watch {
+export abstract class Watch {
   protected readonly clock: Clock;
   protected readonly repeater: Repeater;
 

@@ -9,6 +9,7 @@ import {
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { JournalSettings } from "../journal/journal.ts";
 import type { ContinuedShard } from "../journal/next-generation.ts";
+import { addCounts, NO_COUNTS, type OwnerCounts } from "../owner/owner-counters.ts";
 import type { ShardTrouble } from "../owner/serving-shard.ts";
 import { WorkerThread } from "../worker-thread.ts";
 
@@ -44,7 +45,9 @@ export class WorkerPool {
   readonly #events: WorkerPoolEvents;
   readonly #threads: Set<HostThread> = new Set();
   readonly #shards: Map<number, HostThread> = new Map();
-  readonly #statuses: Map<HostThread, readonly Fields[]> = new Map();
+  readonly #reports: Map<HostThread, WorkerReport> = new Map();
+  /** When each thread has last told anything, by the clock of this process. */
+  readonly #heardMs: Map<HostThread, number> = new Map();
   #closing = false;
 
   constructor(events: WorkerPoolEvents) {
@@ -60,7 +63,21 @@ export class WorkerPool {
 
   /** The last statuses of the shards, which workers send twice a second. */
   get statuses(): Fields[] {
-    return [...this.#statuses.values()].flat();
+    return [...this.#reports.values()].flatMap(({ statuses }) => statuses);
+  }
+
+  /** What the workers have counted, as they have last told. */
+  get counts(): OwnerCounts {
+    return [...this.#reports.values()].reduce(
+      (sum, { counts }) => addCounts(sum, counts),
+      NO_COUNTS,
+    );
+  }
+
+  /** For how many milliseconds the worker that is silent for longest has told nothing. */
+  get silentMs(): number {
+    const nowMs = performance.now();
+    return nowMs - Math.min(nowMs, ...this.#heardMs.values());
   }
 
   /**
@@ -136,15 +153,17 @@ export class WorkerPool {
       timer = setTimeout(() => reject(new PserverError("TIMEOUT", text)), START_MS);
     });
     await Promise.race([thread.ready, late]).finally(() => clearTimeout(timer));
+    this.#heardMs.set(thread, performance.now());
   }
 
   #receive(thread: HostThread, event: WorkerEvent): void {
+    this.#heardMs.set(thread, performance.now());
     switch (event.type) {
       case "serving":
         this.#events.onServing(event.shard);
         break;
       case "statuses":
-        this.#statuses.set(thread, event.statuses);
+        this.#reports.set(thread, event);
         break;
       case "recovered":
         this.#events.onRecovered(event.continued);
@@ -157,6 +176,9 @@ export class WorkerPool {
     }
   }
 }
+
+/** What a worker has last told of itself. */
+type WorkerReport = Extract<WorkerEvent, { type: "statuses" }>;
 
 /** Sends a thread a request whose end nobody waits for. It fails only if the thread ends, and the host with it. */
 function send(thread: HostThread, verb: "own" | "disown", shard: number): void {
@@ -198,6 +220,8 @@ export interface WorkerSetup {
   /** The buffer of the host's `HostMemory`, and the most that the host may use for values. */
   readonly memory: SharedArrayBuffer;
   readonly memoryLimitBytes: number | undefined;
+  /** Whether trainers are counted one by one. */
+  readonly countsTrainers: boolean;
 }
 
 /** Requests of the main thread to a worker. */
@@ -214,4 +238,8 @@ export type WorkerEvent =
   | { readonly type: "serving"; readonly shard: number }
   | { readonly type: ShardTrouble; readonly shard: number; readonly error: WireError }
   | { readonly type: "recovered" | "fell-back"; readonly continued: ContinuedShard }
-  | { readonly type: "statuses"; readonly statuses: readonly Fields[] };
+  | {
+      readonly type: "statuses";
+      readonly statuses: readonly Fields[];
+      readonly counts: OwnerCounts;
+    };

@@ -33,7 +33,12 @@ import {
 } from "../fold/batch/run-change.ts";
 import type { Block, BlockName } from "../fold/block-actor.ts";
 import { type Payload, payloadOf } from "../fold/elements.ts";
-import { type FoldedRecord, type JournalRecord, readable } from "../fold/journal-record.ts";
+import {
+  type FoldedRecord,
+  type FoldObserver,
+  type JournalRecord,
+  readable,
+} from "../fold/journal-record.ts";
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import { measure, type Statistics } from "../fold/statistics.ts";
 import type { BlockChange, BlockOperation } from "./block-change.ts";
@@ -498,7 +503,7 @@ export interface DescribedRecord {
 
 /**
  * Folds the next record and describes it, as far as it can be described. `place` is the shard and the generation of
- * its journal. Replaces the shard's observer during the call.
+ * its journal. Replaces the shard's observers during the call.
  * @throws as `Shard.apply`.
  */
 export function foldDescribed(
@@ -507,8 +512,9 @@ export function foldDescribed(
   place: { readonly shard: number; readonly generation: number },
 ): DescribedRecord {
   let events: readonly UpdateEvent[] = [];
-  const before = shard.observer;
-  shard.observer = {
+  const before = shard.observers;
+  const describer: FoldObserver = {
+    measures: true,
     observe: (folded) => {
       events = describeRecord(folded, shard, place);
     },
@@ -516,10 +522,11 @@ export function foldDescribed(
       events = [undescribed(folded, place, error)];
     },
   };
+  shard.observers = [describer];
   try {
     const settled = shard.apply(record);
     return { events, settled };
   } finally {
-    shard.observer = before;
+    shard.observers = before;
   }
 }

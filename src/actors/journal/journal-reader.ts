@@ -152,6 +152,8 @@ export class JournalReader {
   /** The broker whose copy is read; undefined unless several have one. */
   #broker: string | undefined;
   readonly #avoided: Set<string> = new Set();
+  /** The last record of the stream, as the last delivery has told. */
+  #endSeq = 0;
   #outstanding = 0;
   /** How many delivered records the fold has not taken yet; they use up credit, too. */
   #waiting = 0;
@@ -209,6 +211,11 @@ export class JournalReader {
     this.#avoided.delete(broker);
   }
 
+  /** The last record that the stream is known to hold. */
+  get endSeq(): number {
+    return this.#endSeq;
+  }
+
   /** Stops the delivery for good. */
   stop(): void {
     this.#stopped = true;
@@ -251,6 +258,7 @@ export class JournalReader {
     }
     this.#startedAt = startSeq;
     this.#next = startSeq;
+    this.#endSeq = startSeq - 1;
     const made = await placeConsumer(
       manager,
       stream,
@@ -312,7 +320,8 @@ export class JournalReader {
     }
     this.#delivers();
     this.#outstanding = Math.max(0, this.#outstanding - 1);
-    const { seq, timeMs } = parseDelivery(reply);
+    const { seq, timeMs, pending } = parseDelivery(reply);
+    this.#endSeq = seq + pending;
     if (seq === this.#next || (seq > this.#next && this.#isGapConfirmed)) {
       if (this.#gaps.size > 0) this.#endGap(seq);
       this.#deps.credit.noteSize(message.data.length);
@@ -440,14 +449,17 @@ const NOT_STARTED: JournalReaderEvents = {
   onFailure: () => undefined,
 };
 
-/** Reads stream sequence and time from the reply subject of a delivered record. */
-function parseDelivery(reply: string): { seq: number; timeMs: number } {
+/** Reads stream sequence, time and the number of later records from the reply subject of a delivered record. */
+function parseDelivery(reply: string): { seq: number; timeMs: number; pending: number } {
   // `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>`, with
   // two more tokens before the stream when the broker names domain and account.
   const tokens = reply.split(".");
   const at = tokens.length >= 11 ? 7 : 5;
   const seq = Number(tokens[at]);
-  if (Number.isSafeInteger(seq) && seq > 0) return { seq, timeMs: Number(tokens[at + 2]) / 1e6 };
+  const pending = Number(tokens[at + 3]);
+  if (Number.isSafeInteger(seq) && seq > 0 && Number.isSafeInteger(pending)) {
+    return { seq, timeMs: Number(tokens[at + 2]) / 1e6, pending };
+  }
   throw new PserverError("INTERNAL", `no delivery of a stream: reply subject ${visible(reply)}`);
 }
 

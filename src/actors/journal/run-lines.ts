@@ -7,7 +7,7 @@ import {
   passEntry,
   type RunChange,
 } from "../fold/batch/run-change.ts";
-import type { BlockActor } from "../fold/block-actor.ts";
+import { type BlockActor, versionsSince } from "../fold/block-actor.ts";
 import { MEASURED, measureInto, type Statistics } from "../fold/statistics.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import type { BlockChange, BlockOperation } from "./block-change.ts";
@@ -142,7 +142,5 @@ function partOf({ run: { parts } }: RunChange, place: number): PartCounts | unde
 function behindOf({ run }: RunChange, place: number, block: BlockActor): number | undefined {
   const seen = run.seen?.[place] ?? 0;
   if (seen === 0) return undefined;
-  // A gradient that waits for its step to close has not raised the version.
-  const waits = block.plan.accumulator !== undefined;
-  return Math.max(0, (waits ? block.version : block.version - 1) - seen);
+  return versionsSince(block, seen);
 }

@@ -198,6 +198,11 @@ export class LifecycleService {
     this.#deps.view.disconnected();
   }
 
+  /** How many trainers held their leases when these were last listed. */
+  get liveTrainers(): number {
+    return this.#deps.view.present.size;
+  }
+
   /** The trainers that keep step; none in a job without steps. */
   async members(): Promise<Members> {
     return await membersEntry.read(this.#deps);

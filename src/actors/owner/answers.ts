@@ -30,6 +30,7 @@ import {
 } from "../../protocol/index.ts";
 import type { BlockName } from "../fold/block-actor.ts";
 import { blockDigest, type Shard, stateDigest } from "../fold/shard.ts";
+import type { OwnerCounters } from "./owner-counters.ts";
 import { type AnsweredShard, ReadConditions } from "./pending-reads.ts";
 import { ServedValues } from "./reads.ts";
 import type { Asker, MakeReply, Responder } from "./responder.ts";
@@ -45,11 +46,11 @@ export class ShardAnswers implements RequestHandler {
   readonly #conditions: ReadConditions;
   readonly #values: ServedValues;
 
-  constructor(served: AnsweredShard, responder: Responder) {
+  constructor(served: AnsweredShard, responder: Responder, counters: OwnerCounters) {
     this.#served = served;
     this.#responder = responder;
-    this.#conditions = new ReadConditions(served);
-    this.#values = new ServedValues(served, this.#conditions, responder);
+    this.#conditions = new ReadConditions(served, counters);
+    this.#values = new ServedValues(served, this.#conditions, { responder, counters });
   }
 
   pull(bytes: Uint8Array, asker: Asker, block: BlockName): void {

@@ -23,7 +23,7 @@ type FoldStop =
   | { readonly kind: "failed"; readonly error: PserverError; readonly broker: string | undefined };
 
 /** What a {@link FoldQueue} asks and tells. */
-interface FoldQueueEvents extends Pick<FoldLoopEvents, "mayFold" | "onSettled"> {
+interface FoldQueueEvents extends Pick<FoldLoopEvents, "mayFold" | "onSettled" | "onFolded"> {
   /**
    * Called when a record is folded that another broker had delivered with a wrong checksum; `isSame` if with the
    * same bytes.
@@ -98,6 +98,7 @@ export class FoldQueue {
   fold(): FoldStop {
     let stop = IDLE;
     let folded = 0;
+    let startedMs = performance.now();
     for (const record of this.#records) {
       if (!this.#events.mayFold()) break;
       stop = this.#isAfterGap(record)
@@ -105,6 +106,9 @@ export class FoldQueue {
         : this.#apply(record);
       if (stop !== IDLE) break;
       folded += 1;
+      const endedMs = performance.now();
+      this.#events.onFolded((endedMs - startedMs) / 1_000);
+      startedMs = endedMs;
     }
     // `mayFold` may have cleared the queue.
     this.#records = folded >= this.#records.length ? [] : this.#records.slice(folded);
@@ -158,6 +162,8 @@ export interface FoldLoopEvents {
   locate(): Promise<LocatedJournal>;
   /** Whether the fold may go on; asked before each record, and again after {@link FoldLoop.poke}. */
   mayFold(): boolean;
+  /** Called for each record that was folded, with the seconds that this has taken. */
+  onFolded(seconds: number): void;
   /** Takes the answer to a record that was folded. */
   onSettled(settled: RecordAnswer, record: JournalRecord): void;
   /** Called soon after records were folded, once for several, with their bytes in the stream. */
@@ -204,6 +210,7 @@ export class FoldLoop {
     const { events, reader } = deps;
     this.#queue = new FoldQueue(deps.shard, {
       mayFold: () => events.mayFold(),
+      onFolded: (seconds) => events.onFolded(seconds),
       onSettled: (settled, record) => events.onSettled(settled, record),
       onReread: (seq, broker, isSame) => {
         if (isSame) reader.allow(broker);
@@ -215,6 +222,11 @@ export class FoldLoop {
   /** When the broker stored the last folded record, in milliseconds since 1970; undefined before the first. */
   get lastRecordMs(): number | undefined {
     return this.#queue.lastRecordMs;
+  }
+
+  /** The last record that the journal is known to hold. */
+  get endSeq(): number {
+    return this.#deps.reader.endSeq;
   }
 
   /** Starts to read. */

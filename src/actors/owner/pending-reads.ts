@@ -12,6 +12,7 @@ import { type Clock, systemClock } from "../concurrent.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { StepProgress } from "../fold/step-table.ts";
 import { FairShares } from "./fair-server.ts";
+import type { OwnerCounters } from "./owner-counters.ts";
 import type { Asker } from "./responder.ts";
 
 /** Limits of the pending requests of one kind in one shard; beyond them, askers get BUSY. */
@@ -140,9 +141,11 @@ export type Waiting = Position & { readonly waitMs: number };
 /** Lets requests wait until the fold of a shard has reached what they need. */
 export class ReadConditions {
   readonly #served: AnsweredShard;
+  readonly #counters: Pick<OwnerCounters, "observe">;
 
-  constructor(served: AnsweredShard) {
+  constructor(served: AnsweredShard, counters: Pick<OwnerCounters, "observe">) {
     this.#served = served;
+    this.#counters = counters;
   }
 
   /** Calls `run` once the fold has reached a position; calls `refuse` if it does not in time or cannot. */
@@ -167,8 +170,13 @@ export class ReadConditions {
     const { shard, steps } = this.#served;
     const deadline = performance.now() + request.waitMs;
     const arrived = (): void => {
-      const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));
-      steps.at(shard.steps, { from: asker.from, wanted, waitMs, run, refuse });
+      const arrivedMs = performance.now();
+      const waitMs = Math.max(0, Math.ceil(deadline - arrivedMs));
+      const closed = (): void => {
+        this.#counters.observe("stepWaitSeconds", (performance.now() - arrivedMs) / 1_000);
+        run();
+      };
+      steps.at(shard.steps, { from: asker.from, wanted, waitMs, run: closed, refuse });
     };
     this.afterPosition(asker, request, arrived, refuse);
   }

@@ -15,8 +15,9 @@ import { blockRows } from "../../protocol/messages/parts.ts";
 import type { Block, BlockName } from "../fold/block-actor.ts";
 import { ElementReader } from "./element-reader.ts";
 import { FairShares, QUEUED_BYTES } from "./fair-server.ts";
+import type { OwnerCounters } from "./owner-counters.ts";
 import type { AnsweredShard, ReadConditions } from "./pending-reads.ts";
-import type { Asker, Responder } from "./responder.ts";
+import type { Asker, Chunk, Responder } from "./responder.ts";
 import { keptRead, ServedRead } from "./served-read.ts";
 
 /**
@@ -75,13 +76,19 @@ export class ServedValues {
   readonly #served: AnsweredShard;
   readonly #conditions: ReadConditions;
   readonly #responder: Responder;
+  readonly #counters: OwnerCounters;
   readonly #held: HeldBytes;
   readonly #checksums: KnownChecksums = new KnownChecksums();
 
-  constructor(served: AnsweredShard, conditions: ReadConditions, responder: Responder) {
+  constructor(
+    served: AnsweredShard,
+    conditions: ReadConditions,
+    { responder, counters }: { readonly responder: Responder; readonly counters: OwnerCounters },
+  ) {
     this.#served = served;
     this.#conditions = conditions;
     this.#responder = responder;
+    this.#counters = counters;
     this.#held = new HeldBytes(served.number);
   }
 
@@ -91,10 +98,14 @@ export class ServedValues {
     const request = parsePullRequest(fields);
     const release = this.#held.take(asker.from, data.length);
     const part = Uint8Array.from(data);
+    const startedMs = performance.now();
     const answer = (): void => {
       const willAnswer = responder.respond(asker, (allocate) => {
         release();
-        return this.#values({ ...block, request, part }, allocate);
+        const bytes = this.#values({ ...block, request, part }, allocate);
+        this.#counters.pulled(bytes.length);
+        this.#answered(startedMs);
+        return bytes;
       });
       if (!willAnswer) release();
     };
@@ -110,13 +121,25 @@ export class ServedValues {
     const request = decodeBatchRead(bytes);
     const release = this.#held.take(asker.from, bytes.length);
     const read = new ServedRead(this.#served, responder, keptRead(request));
+    const startedMs = performance.now();
+    const next = (allocate: Allocate): Chunk => {
+      const chunk = read.next(allocate);
+      this.#counters.pulled(chunk.bytes.length);
+      if (!chunk.more) this.#answered(startedMs);
+      return chunk;
+    };
     const answer = (): void => {
-      responder.respondInChunks(asker, (allocate) => read.next(allocate), release);
+      responder.respondInChunks(asker, next, release);
     };
     this.#conditions.afterBoth(asker, request, answer, (error) => {
       release();
       responder.refuse(asker, error);
     });
+  }
+
+  /** Counts a read whose last answer is ready to be sent. */
+  #answered(startedMs: number): void {
+    this.#counters.observe("readSeconds", (performance.now() - startedMs) / 1_000);
   }
 
   #values({ parameter, index, request, part }: Pull, allocate: Allocate): Uint8Array {

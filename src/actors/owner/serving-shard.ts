@@ -25,6 +25,7 @@ import { ShardAnswers, shardUpdates } from "./answers.ts";
 import { BACKLOG_BYTES_MAX, BacklogWatch } from "./backlog-watch.ts";
 import { type Coalescer, FoldLoop, type FoldLoopEvents } from "./fold-loop.ts";
 import { type LocatedJournal, OwnedJournal } from "./owned-journal.ts";
+import type { OwnerCounters } from "./owner-counters.ts";
 import {
   type AnsweredShard,
   PositionQueue,
@@ -53,6 +54,8 @@ export interface WorkerContext extends SubscriptionContext {
   readonly inboxPrefix: string;
   readonly journalConnection: NatsConnection;
   readonly coalescer: Coalescer;
+  /** Counts what the owners do. */
+  readonly counters: OwnerCounters;
   readonly archivers: SnapshotContext["worker"]["archivers"];
   readonly snapshotBudget: SnapshotContext["worker"]["snapshotBudget"];
   /** Memory of the host, for all its shards. */
@@ -209,7 +212,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
       positions: this.positions,
       steps: this.steps,
     });
-    const answers = new ShardAnswers(this, responder);
+    const answers = new ShardAnswers(this, responder, worker.counters);
     this.#subscriptions = new ShardSubscriptions(number, worker, () => owner.mayAnswer, answers);
     const { credit } = context;
     const connection = worker.journalConnection;
@@ -253,7 +256,8 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   /** Has the parts observe what the fold does to blocks. */
   #observe(): void {
     const snapshots = this.#snapshots;
-    this.shard.observer = this.#tape;
+    const counts = this.#context.worker.counters.observerOf(() => this.isServing);
+    this.shard.observers = this.#tape === undefined ? [counts] : [counts, this.#tape];
     this.shard.hooks = {
       blockAdded: (block) => this.#subscriptions.blockAdded(block),
       blockRemoved: (block) => {
@@ -324,7 +328,9 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
       blocks: [...this.shard.blocks()].length,
       valueBytes: this.shard.valueBytes,
       updates: { applied: shardUpdates(this.shard), rejected: this.#rejected },
+      endSeq: Math.max(this.shard.seq, this.#core.journalEnd.seq, this.#loop.endSeq),
       journalBytes: this.#snapshots.journalBytes,
+      journalBytesMax: this.#snapshots.journalBytesMax,
       ...defined({ lastRecordMs: this.#loop.lastRecordMs }),
       ...(this.#tape && { tape: this.#tapeGaps(this.#tape.gaps) }),
     };
@@ -469,6 +475,14 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     this.#context.listener.trouble("archiver-behind", error);
   }
 
+  onSnapshotMade(seconds: number): void {
+    this.#context.worker.counters.observe("snapshotSeconds", seconds);
+  }
+
+  onFolded(seconds: number): void {
+    this.#context.worker.counters.observe("foldSeconds", seconds);
+  }
+
   onSnapshotFailed(error: PserverError): void {
     this.#context.listener.trouble("snapshot-failed", error);
   }
@@ -489,6 +503,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
       this.#isMarking = false;
       if (this.#isStopped || !this.#core.catchUp()) return;
       this.#owner.caughtUp();
+      this.#context.worker.counters.tookOver();
       this.#subscriptions.open(this.shard.blocks());
       this.#context.listener.serving();
     });

@@ -162,6 +162,8 @@ export interface SnapshotEvents {
   onProgress(): void;
   /** Called when another owner has taken the shard over. */
   onDeposed(error: PserverError): void;
+  /** Called when a snapshot was made, with the seconds that it took. */
+  onSnapshotMade(seconds: number): void;
   /**
    * Called when a snapshot has failed; it is retried while the shard goes on. Not called again until one has succeeded,
    * or one fails for another reason.
@@ -246,6 +248,11 @@ export class ShardSnapshots {
   /** Bytes of the journal: its size when it was last checked, and what was folded since. */
   get journalBytes(): number {
     return this.#journalBytes;
+  }
+
+  /** Bytes beyond which the broker refuses records; 0 before the journal was checked. */
+  get journalBytesMax(): number {
+    return this.#journalBytesMax;
   }
 
   /** Whether the fold has to wait until copies are released. */
@@ -445,13 +452,16 @@ export class ShardSnapshots {
   async #makeOrRetry(): Promise<StoredManifest> {
     let bytes = 0;
     this.#bytesSinceDue = 0;
+    const startedMs = performance.now();
     try {
-      return await this.commit(() => {
+      const made = await this.commit(() => {
         // Records that were folded while the cut waited are in it.
         bytes = this.#bytesSinceSnapshot;
         this.#bytesSinceSnapshot = 0;
         return this.manifestHeader();
       }, this.#putOff);
+      this.#events.onSnapshotMade((performance.now() - startedMs) / 1_000);
+      return made;
     } catch (error) {
       const found = ensureError(error);
       this.#bytesSinceSnapshot += bytes;

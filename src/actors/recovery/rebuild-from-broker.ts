@@ -143,6 +143,7 @@ async function foldJournal(deps: RebuildDeps, shard: Shard, wanted: WantedState)
         events: {
           locate: () => Promise.resolve({ stream: journal.stream(generation), generation, noted }),
           mayFold: () => shard.seq < to,
+          onFolded: () => undefined,
           onSettled: () => undefined,
           onAdvanced: () => {
             clearTimeout(silent);

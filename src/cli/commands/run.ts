@@ -7,6 +7,7 @@ import {
   addOutputOptions,
 } from "../options/connection-options.ts";
 import { addJobHostOptions, type SynchronizationFlags } from "../options/host-options.ts";
+import { addHttpOptions } from "../options/http-options.ts";
 import { parseId, wholeNumber } from "../options/parse-values.ts";
 import { LAUNCHERS, parseWallTime, type RunFlags } from "../run/run-flags.ts";
 import { runTrainers } from "../run/run-trainers.ts";
@@ -67,8 +68,10 @@ const HELP = {
     "  a signal), 130 after Ctrl-C or the wall time, else one of pserver's own.",
   ],
   "With --json": [
-    '  {"ready":true,"url","job","instances","launcher","directory"}, {"rank","stdout"} or',
-    '  {"rank","stderr"} for each line of a trainer, {"saved":{…}}, and at the end {"trainers":[…]}',
+    '  {"ready":true,"url","job","instances","launcher","directory","http"}, {"rank","stdout"} or',
+    '  {"rank","stderr"} for each line of a trainer, {"saved":{…}}, and at the end {"stats":[…]} with',
+    '  {"trainer","calls","failed","records","resent","reads","sentBytes","receivedBytes","reconnects"}',
+    '  of each client that was closed in order, and {"trainers":[…]}',
     '  with {"rank","exitCode","restarts"} or {"rank","stopped"} for each.',
   ],
   Examples: [
@@ -116,7 +119,7 @@ function addServerOptions(command: Command): void {
       "--store <dir>",
       "directory for its data, which is kept (default: .pserver/run-TIME-PID)",
     );
-  addBrokerOptions(command);
+  addHttpOptions(addBrokerOptions(command), "a free port");
 }
 
 function addLauncherOptions(command: Command): void {

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { describeTakeOver, readTakeOver } from "../../actors/owner/take-over.ts";
 import type { JobAdmin } from "../../client/admin/job-admin.ts";
+import { type JobStatus, readJobStatus } from "../../client/admin/job-status.ts";
 import {
   archiverLag,
   archiverState,
@@ -13,7 +14,6 @@ import {
   type ListedRewind,
   type ListedShard,
   type ListedTape,
-  type Participants,
   rejectionsByTrainer,
   type TrainerRejections,
   tapeGaps,
@@ -21,9 +21,7 @@ import {
 } from "../../client/admin/participants.ts";
 import { synchronizationText } from "../../protocol/config/index.ts";
 import { ensureError, PserverError, visible } from "../../protocol/errors.ts";
-import type { ParameterInfo, StatusReply } from "../../protocol/messages/lifecycle-messages.ts";
 import { showCut } from "../../protocol/messages/position.ts";
-import { tensorBytes } from "../../protocol/tensor.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withAdmin } from "../open-job.ts";
 import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
@@ -55,21 +53,6 @@ const TIMEOUT_MS = 5_000;
 /** Maximum number of trainers that are named because their records changed nothing. */
 const WASTEFUL_MAX = 8;
 
-/** The job at one moment, as `--json` prints it. */
-export interface JobStatus extends Participants {
-  readonly job: string;
-  readonly state: StatusReply["state"];
-  readonly epoch: number;
-  /** The trainer that initializes or initialized the job; "" if none. */
-  readonly by: string;
-  readonly parameters: {
-    readonly count: number;
-    readonly ready: number;
-    readonly blocks: number;
-    readonly bytes: number;
-  };
-}
-
 /** Flags of `pserver status`. */
 interface StatusFlags extends AskingFlags {
   /** Pause between two looks in milliseconds; true for the default, undefined for one look. */
@@ -93,7 +76,7 @@ export function registerStatus(program: Command, context: CliContext): void {
     const output = openOutput(context, flags);
     const { watch: pause } = flags;
     await withAdmin(context, flags, async (admin) => {
-      if (pause === undefined) show(output, await lookAt(admin, flags.job));
+      if (pause === undefined) show(output, await readJobStatus(admin, flags.job));
       else await watchJob(context, output, admin, flags.job, pause === true ? WATCH_MS : pause);
     });
   });
@@ -124,14 +107,6 @@ function show(output: Output, status: JobStatus): void {
   else output.lines(describeStatus(status, output));
 }
 
-async function lookAt(admin: JobAdmin, job: string): Promise<JobStatus> {
-  const [{ status, parameters }, participants] = await Promise.all([
-    admin.statusAndParameters(),
-    admin.participants(),
-  ]);
-  return summarize(job, status, parameters, participants);
-}
-
 /** Shows the job until Ctrl-C; an error that can pass is shown in its place. */
 async function watchJob(
   context: CliContext,
@@ -142,7 +117,7 @@ async function watchJob(
 ): Promise<void> {
   let before: Look | undefined;
   await watch(context, output, pauseMs, async () => {
-    const status = await lookAt(admin, job).catch((thrown: unknown) => {
+    const status = await readJobStatus(admin, job).catch((thrown: unknown) => {
       const error = ensureError(thrown);
       if (!error.retryable) throw error;
       return error;
@@ -159,27 +134,6 @@ async function watchJob(
       value: { ...status, ...(rates && { rates }) },
     };
   });
-}
-
-/** Combines the answers of hosts. */
-function summarize(
-  job: string,
-  { state, epoch, by }: StatusReply,
-  parameters: readonly ParameterInfo[],
-  participants: Participants,
-): JobStatus {
-  const sum = (of: (info: ParameterInfo) => number): number =>
-    parameters.reduce((total, info) => total + of(info), 0);
-  return {
-    ...{ job, state, epoch, by },
-    parameters: {
-      count: parameters.length,
-      ready: sum(({ ready }) => (ready ? 1 : 0)),
-      blocks: sum(({ layout }) => layout.blocks),
-      bytes: sum(({ dtype, shape }) => tensorBytes(dtype, shape)),
-    },
-    ...participants,
-  };
 }
 
 /** Writes the status for people. */

@@ -3,6 +3,7 @@ import { addHelp, type CliContext, openLog } from "../context.ts";
 import { addBrokerOptions } from "../options/broker-options.ts";
 import { addJobOption, addOutputOptions } from "../options/connection-options.ts";
 import { addHostOptions } from "../options/host-options.ts";
+import { addHttpOptions } from "../options/http-options.ts";
 import { wholeNumber } from "../options/parse-values.ts";
 import { formatCount } from "../output/amounts.ts";
 import type { Paint } from "../output/colors.ts";
@@ -20,7 +21,7 @@ interface UpFlags extends LocalServerFlags, OutputFlags {}
  * interrupted before it serves.
  */
 async function runUp(context: CliContext, output: Output, flags: UpFlags): Promise<void> {
-  const server = await startLocalServer(context, output, flags);
+  const server = await startLocalServer(context, output, flags, { httpPort: HTTP_PORT_DEFAULT });
   try {
     if (output.json) output.value({ ready: true, ...server.ready });
     else output.lines(describeReady(server.ready, output.paint));
@@ -43,6 +44,7 @@ function describeReady(ready: ServerReady, paint: Paint): string[] {
     row("store", ready.store),
     row("models", ready.modelDirectory),
     row("token", describeToken(ready)),
+    ...(ready.http === undefined ? [] : [row("http", `${ready.http}/metrics, /readyz, /api/jobs`)]),
     row(
       "look",
       `pserver status --url ${ready.url}${ready.job === "default" ? "" : ` --job ${ready.job}`}`,
@@ -57,6 +59,9 @@ function describeToken({ tokenFile }: ServerReady): string {
 }
 
 const PORT_DEFAULT = 4222;
+
+/** Port of HTTP; any free one is taken if another process has it. */
+const HTTP_PORT_DEFAULT = 4280;
 const HOSTS_MAX = 64;
 
 /** Adds the command `pserver up`, which runs a broker and hosts on this machine until Ctrl-C. */
@@ -78,7 +83,9 @@ export function registerUp(program: Command, context: CliContext): void {
       wholeNumber(1, HOSTS_MAX),
       1,
     );
-  addNoTokenOption(addBrokerOptions(command));
+  addNoTokenOption(
+    addHttpOptions(addBrokerOptions(command), `${HTTP_PORT_DEFAULT}, or a free one`),
+  );
   addOutputOptions(addHostOptions(addJobOption(command), "STORE/models")).action((flags: UpFlags) =>
     runUp(context, openLog(context, flags), flags),
   );
@@ -92,7 +99,8 @@ export function registerUp(program: Command, context: CliContext): void {
     ],
     "With --json": [
       '  One line once it serves: {"ready":true,"url","job","hosts","store",',
-      '  "modelDirectory","broker":{"pid","version"},"tokenFile"}, without tokenFile if clients need none.',
+      '  "modelDirectory","broker":{"pid","version"},"tokenFile","http"}, without tokenFile if clients need none,',
+      "  and without http if that is off.",
     ],
     Examples: [
       "  pserver up",

@@ -10,7 +10,7 @@ import { formatNumber } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
 import { formatTable, type Shrink } from "../output/table.ts";
 import { formatElement } from "../output/tensor-summary.ts";
-import { fourDigits, jsonNumber } from "./numbers.ts";
+import { fourDigits } from "./numbers.ts";
 
 /** Keeps the largest changes, in their order, so that any number of them takes little memory. */
 export class TopChanges {
@@ -97,38 +97,6 @@ export function describeTotals({ trainers, steps }: ElementBlame, format: TextFo
   return formatTable(columns, rows, format);
 }
 
-/** Returns a change as `--json` prints it. */
-export function changeEntry(change: ElementChange): Readonly<Record<string, unknown>> {
-  const { shard, position, timeMs, kind, sender, step, before, after } = change;
-  return {
-    ...{ time: formatTime(timeMs), shard, ...position, kind },
-    ...sender,
-    ...(step && {
-      step: step.step,
-      shares: step.shares.map(({ trainer, gradient }) => ({
-        trainer,
-        gradient: jsonValue(gradient),
-      })),
-    }),
-    ...{ before: jsonValue(before), after: jsonValue(after), change: jsonValue(change.change) },
-  };
-}
-
-/** Returns the sums as `--json` prints them. */
-export function blameEntry(blame: ElementBlame): Readonly<Record<string, unknown>> {
-  const { from, to, first, last, changes, nonFinite, trainers, steps, sum } = blame;
-  const totals = <Key>(of: ReadonlyMap<Key, ChangeTotal>, name: string) =>
-    [...of].map(([key, total]) => ({
-      [name]: key,
-      changes: total.changes,
-      sum: jsonValue(total.sum),
-    }));
-  return {
-    ...{ from, to, first: jsonValue(first), last: jsonValue(last), changes, nonFinite },
-    ...{ trainers: totals(trainers, "trainer"), steps: totals(steps, "step"), sum: jsonValue(sum) },
-  };
-}
-
 /** Writes a value for people. */
 export function valueText(value: ElementValue | undefined): string {
   if (value === undefined) return "none";
@@ -140,11 +108,6 @@ export function valueText(value: ElementValue | undefined): string {
 
 function shortValue(value: ElementValue): string {
   return typeof value === "bigint" ? String(value) : fourDigits(value);
-}
-
-function jsonValue(value: ElementValue | undefined): unknown {
-  if (value === undefined) return null;
-  return typeof value === "bigint" ? String(value) : jsonNumber(value);
 }
 
 function senderCell({ sender }: ElementChange): string {

@@ -1,19 +1,12 @@
-import { parameterBytes, type ReplayedParameter } from "../../history/replay/replayed-model.ts";
+import {
+  parameterBytes,
+  type ReplayedParameter,
+  versionsOf,
+} from "../../history/replay/replayed-model.ts";
 import { formatBytes } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
 import { formatTable, type Shrink } from "../output/table.ts";
 import { describeUpdates, describeVersion, formatShape } from "../output/tensor-summary.ts";
-
-/** Returns the least and the largest version, and the number of updates, of a parameter's blocks. */
-export function versionsOf({ blocks }: ReplayedParameter): {
-  readonly least: number;
-  readonly most: number;
-  readonly updates: number;
-} {
-  const versions = blocks.map(({ version }) => version);
-  const updates = blocks.reduce((sum, block) => sum + block.updates, 0);
-  return { least: Math.min(...versions), most: Math.max(...versions), updates };
-}
 
 /** Returns a replayed parameter as `--json` prints it. */
 export function parameterEntry(parameter: ReplayedParameter): Readonly<Record<string, unknown>> {

@@ -5,48 +5,6 @@ import type { NoteEntries } from "../../protocol/messages/records.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { compactNumber } from "./numbers.ts";
 
-/**
- * Writes hours to milliseconds of a time, in UTC, as `Date.toISOString` does, which takes several times as
- * long.
- */
-export function clockText(timeMs: number): string {
-  const ms = Math.trunc(timeMs) - dayOf(timeMs) * DAY_MS;
-  const minutes = Math.floor(ms / 60_000);
-  const seconds = Math.floor(ms / 1000) - 60 * minutes;
-  const hour = digits(Math.floor(minutes / 60), 100);
-  return `${hour}:${digits(minutes % 60, 100)}:${digits(seconds, 100)}.${digits(ms % 1000, 1000)}`;
-}
-
-/** Writes the date of a time, in UTC. */
-export function dateText(timeMs: number): string {
-  const day = dayOf(timeMs);
-  if (day !== lastDay) {
-    lastDateText = new Date(day * DAY_MS).toISOString().slice(0, -"T00:00:00.000Z".length);
-    lastDay = day;
-  }
-  return lastDateText;
-}
-
-/** Writes a time in ISO form, with milliseconds, in UTC. */
-export function dateTimeText(timeMs: number): string {
-  return `${dateText(timeMs)}T${clockText(timeMs)}Z`;
-}
-
-const DAY_MS = 86_400_000;
-
-let lastDay = 0;
-let lastDateText = "1970-01-01";
-
-/** Returns the days since 1970. A time has whole milliseconds, as a `Date` does. */
-function dayOf(timeMs: number): number {
-  return Math.floor(Math.trunc(timeMs) / DAY_MS);
-}
-
-/** Writes a number below a power of ten, with leading zeros. */
-function digits(number: number, above: 100 | 1000): string {
-  return String(above + number).slice(1);
-}
-
 /** Names shard and record, with the generation unless it is the first, and the entry of a batch: `3:1200.2`. */
 export function placeText(event: UpdateEvent): string {
   const position = showPosition(event.shard, event);

@@ -7,6 +7,8 @@ import {
   type ParameterDifference,
   type TensorDifference,
 } from "../../history/compare-models.ts";
+import { jsonNumber } from "../../history/json-entries.ts";
+import { tensorsOf } from "../../history/model-summary.ts";
 import type { ResolvedPoint } from "../../history/points.ts";
 import type { ReplayedModel } from "../../history/replay/replayed-model.ts";
 import {
@@ -22,7 +24,7 @@ import type { TextFormat } from "../output/colors.ts";
 import type { Output } from "../output/output.ts";
 import { formatTable, type Shrink } from "../output/table.ts";
 import { formatElement, formatShape } from "../output/tensor-summary.ts";
-import { fourDigits, jsonNumber } from "./numbers.ts";
+import { fourDigits } from "./numbers.ts";
 
 /** One of two models that are compared: at a point of the history, or in a file. */
 export type ComparedSide =
@@ -47,7 +49,7 @@ export async function compareSides(
   { names, asSaved }: ComparedParts,
   signal: AbortSignal,
 ): Promise<ParameterDifference[]> {
-  const whole = sides.map((side) => tensorsOf(side, asSaved));
+  const whole = sides.map((side) => tensorsOfSide(side, asSaved));
   const [a = [], b = []] = sides
     .map((side, i) => withOtherNames(side, whole[i] ?? [], whole[1 - i] ?? []))
     .map((all) => all.filter(({ header }) => names?.includes(header.name) ?? true));
@@ -66,7 +68,7 @@ export async function compareSides(
   return differences;
 }
 
-function tensorsOf(side: ComparedSide, asSaved: boolean): readonly ComparedTensor[] {
+function tensorsOfSide(side: ComparedSide, asSaved: boolean): readonly ComparedTensor[] {
   return side.kind === "file" ? side.model.tensors : ofModel(side.model, asSaved);
 }
 
@@ -82,11 +84,7 @@ function withOtherNames(
 }
 
 function ofModel(model: ReplayedModel, asSaved: boolean): ComparedTensor[] {
-  const complete = model.parameters.filter(({ isComplete }) => isComplete);
-  const tensors = complete.map((parameter) => {
-    const { name, dtype, shape } = parameter;
-    return { header: { name, dtype, shape }, chunks: () => model.chunks(parameter) };
-  });
+  const tensors = tensorsOf(model);
   return asSaved && tensors.length > 0 ? joinSparse(tensors) : tensors;
 }
 

@@ -18,8 +18,3 @@ function rounded(value: number, size: number): string {
 export function fourDigits(value: number): string {
   return String(Number(value.toPrecision(4)));
 }
-
-/** Returns a number for JSON, which has no NaN and no infinities: those become text. */
-export function jsonNumber(value: number): number | string {
-  return Number.isFinite(value) ? value : String(value);
-}

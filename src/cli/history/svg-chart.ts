@@ -1,17 +1,8 @@
+import type { Chart, Extent, SeriesPoint } from "../../history/chart.ts";
+import { dateTimeText } from "../../history/update-entry.ts";
 import { visible } from "../../protocol/errors.ts";
 import { cutMiddle } from "../output/wrap.ts";
-import {
-  type Chart,
-  chartHeading,
-  type Extent,
-  NOT_FINITE,
-  niceTicks,
-  type SeriesPoint,
-  widened,
-  xText,
-  yAxis,
-} from "./chart.ts";
-import { dateTimeText } from "./event-text.ts";
+import { chartHeading, NOT_FINITE, niceTicks, widened, xText, yAxis } from "./chart-axes.ts";
 import { compactNumber } from "./numbers.ts";
 
 const WIDTH = 960;

@@ -1,18 +1,16 @@
+import type { Chart, Extent, Series } from "../../history/chart.ts";
 import { visible } from "../../protocol/errors.ts";
 import type { PaintRank, TextFormat } from "../output/colors.ts";
 import { cutMiddle, textWidth } from "../output/wrap.ts";
 import {
-  type Chart,
   chartHeading,
-  type Extent,
   NOT_FINITE,
   niceTicks,
-  type Series,
   widened,
   xText,
   type YAxis,
   yAxis,
-} from "./chart.ts";
+} from "./chart-axes.ts";
 import { compactNumber } from "./numbers.ts";
 
 /** Width of a chart where no terminal limits it. */

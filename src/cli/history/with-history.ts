@@ -179,14 +179,10 @@ export function showCut(cut: Cut): string {
 }
 
 /** Returns a point as `--json` prints it. */
-export async function pointEntry({ point, cut, timeMs }: ResolvedPoint): Promise<unknown> {
-  const { formatPoint, formatTime } = await import("../../history/points.ts");
-  return {
-    point: formatPoint(point),
-    kind: point.kind,
-    time: timeMs === undefined ? null : formatTime(timeMs),
-    cut: cut.map((position, shard) => ({ shard, ...position })),
-  };
+export async function pointEntry(point: ResolvedPoint): Promise<unknown> {
+  // Loaded here, so that other commands start faster.
+  const entries = await import("../../history/json-entries.ts");
+  return entries.pointEntry(point);
 }
 
 /** Flags that choose updates. */

@@ -45,7 +45,9 @@ export async function checkModelTarget(
 ): Promise<void> {
   if (withOptimizer && formatOf(path) !== "safetensors") {
     const expected = "a name ending in .safetensors";
-    throw mismatch("BAD_VALUE", "--with-optimizer", expected, unknownName(path), { received: path });
+    throw mismatch("BAD_VALUE", "--with-optimizer", expected, unknownName(path), {
+      received: path,
+    });
   }
   if (isTensorFile(path)) {
     if (isOneParameter) return await checkTensorTarget(path);

@@ -20,7 +20,10 @@ const HOST_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 30_000;
 
 /** Flags of a new server besides those of its hosts. */
-const SERVER_FLAGS = ["hosts", "port", "durable", "brokerMemory", "advertise", "noToken"] as const;
+const SERVER_FLAGS = [
+  ...(["hosts", "port", "durable", "brokerMemory", "advertise", "noToken"] as const),
+  ...(["http", "httpToken", "httpTrainers"] as const),
+];
 
 /** Whether the run uses a server that already runs. */
 export function usesRunningServer(
@@ -94,7 +97,7 @@ async function startServer(
       store: directory,
       ...defined({ modelDir }),
     },
-    defined({ address: address?.listen }),
+    { httpPort: 0, ...defined({ address: address?.listen }) },
   ).catch(async (error: unknown) => {
     // No trainer has run yet, so the data is worthless.
     if (flags.store === undefined) await removeData(directory);
@@ -106,6 +109,7 @@ async function startServer(
   // Credentials in the environment are for another broker. A broker without users ignores the token.
   const own = { url, token: token ?? "none" };
   return {
+    ...defined({ http: server.ready.http }),
     access: { url: address === undefined ? url : withHost(url, address.advertised), credentials },
     directory,
     failed: server.failed,

@@ -6,6 +6,7 @@ import { hostname, networkInterfaces } from "node:os";
 import { resolve } from "node:path";
 import type { SavedModel } from "../../client/client.ts";
 import { resolveSettings } from "../../client/wire/broker-settings.ts";
+import { isLoopback } from "../../http/address.ts";
 import { mismatch, type PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
@@ -17,6 +18,7 @@ import { withoutConnection } from "../up/local-server.ts";
 import { formatWallTime, type RunFlags } from "./run-flags.ts";
 import { scriptOf, type TrainerCommand } from "./trainer-command.ts";
 import { TrainerOutput } from "./trainer-output.ts";
+import { StatsDirectory } from "./trainer-stats.ts";
 
 /** How trainers reach the broker. */
 export interface ServerAccess {
@@ -172,6 +174,8 @@ function deviceVariables(device: string | undefined, env: RunFlags["env"]): Reco
 /** The server of a run: started for it, or running before. */
 export interface JobServer {
   readonly access: ServerAccess;
+  /** Where metrics, health and JSON are served; absent if they are not. */
+  readonly http?: string;
   /** Where the run keeps its files. */
   readonly directory: string;
   /** Settles with the reason when a server that was started for the run has ended for good. */
@@ -205,7 +209,12 @@ export interface Launcher {
 
 /** Returns the variables of every trainer, credentials included; `--env` may override them. */
 export function trainerVariables({ flags, command, server }: Launch): Record<string, string> {
-  return { ...server.access.credentials, ...sharedVariables(flags, command, server.access.url) };
+  const { access, directory } = server;
+  return {
+    ...StatsDirectory.variables(directory),
+    ...access.credentials,
+    ...sharedVariables(flags, command, access.url),
+  };
 }
 
 /** Returns the environment of this process without addresses and credentials of a broker. */
@@ -282,7 +291,6 @@ export interface ReachableAddress {
   readonly listen: string;
 }
 
-const LOOPBACK = /^(?:127\.|::1$|localhost$)/;
 const ADDRESS = /^[A-Za-z0-9.-]{1,255}$/;
 
 /**
@@ -298,11 +306,6 @@ export async function reachableAddress(given: string | undefined): Promise<Reach
   }
   if (isLoopback(advertised)) return { advertised, listen: advertised };
   return { advertised, listen: isIP(advertised) === 6 ? "::" : "0.0.0.0" };
-}
-
-/** Whether an address means the machine on which it is used. */
-export function isLoopback(address: string): boolean {
-  return LOOPBACK.test(address);
 }
 
 async function ownAddress(): Promise<string> {

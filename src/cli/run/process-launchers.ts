@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
+import { isLoopback } from "../../http/address.ts";
 import { mismatch, PserverError } from "../../protocol/errors.ts";
 import { readText } from "../../system/file-errors.ts";
 import { supervise } from "../supervise.ts";
@@ -9,7 +10,6 @@ import {
   FREE_PORT_PROGRAM,
   freePort,
   inheritedEnvironment,
-  isLoopback,
   type Launch,
   type Launcher,
   ownVariables,

@@ -4,6 +4,7 @@ import { mismatch, PserverError } from "../../protocol/errors.ts";
 import type { BrokerFlags } from "../options/broker-options.ts";
 import type { ConnectionFlags } from "../options/connection-options.ts";
 import type { EtcdFlags, HostFlags } from "../options/host-options.ts";
+import type { HttpFlags } from "../options/http-options.ts";
 import type { OutputFlags } from "../output/output.ts";
 
 /** Where trainers can be started. */
@@ -16,6 +17,7 @@ export type LauncherName = (typeof LAUNCHERS)[number];
 export interface RunFlags
   extends Omit<HostFlags, keyof EtcdFlags>,
     BrokerFlags,
+    HttpFlags,
     ConnectionFlags,
     OutputFlags {
   readonly job: string;

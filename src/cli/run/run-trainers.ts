@@ -1,7 +1,8 @@
 import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { formatOf, unknownFormat } from "../../model-files/index.ts";
-import { ensureError, mismatch, type PserverError } from "../../protocol/errors.ts";
+import { ensureError, mismatch, type PserverError, visible } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/fields.ts";
 import type { CliContext } from "../context.ts";
 import { formatBytes, formatCount, formatRanges } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
@@ -12,6 +13,7 @@ import { checkTorchFlags, type Launch, type RunningTrainers, type TrainerEnd } f
 import { LAUNCHERS_BY_NAME } from "./process-launchers.ts";
 import { type RunFlags, wallTimeOver } from "./run-flags.ts";
 import { checkCommand, checkPythonScript, type TrainerCommand } from "./trainer-command.ts";
+import { describeStats, StatsDirectory } from "./trainer-stats.ts";
 
 /**
  * Checks the path of `--save` before any trainer starts.
@@ -52,6 +54,17 @@ function tellFailure(output: Output, end: TrainerEnd, instances: number): void {
 function tellEnds(output: Output, ends: readonly TrainerEnd[], instances: number): void {
   if (output.json) output.value({ trainers: asJson(ends, instances) });
   else for (const line of endLines(ends, instances)) output.message(line);
+}
+
+/** Prints what the clients of the trainers have done. If that cannot be read, the run goes on all the same. */
+async function tellStats(output: Output, directory: StatsDirectory): Promise<void> {
+  try {
+    const stats = await directory.take();
+    if (output.json) output.value({ stats });
+    else for (const each of stats) output.message(visible(describeStats(each)));
+  } catch (error) {
+    output.warning(ensureError(error).message);
+  }
 }
 
 /** Writes one line for each way of ending, with the ranks that ended so. */
@@ -118,10 +131,12 @@ export async function runTrainers(
   let isDone = false;
   try {
     const launch: Launch = { context, output, flags, command, server };
+    const stats = await StatsDirectory.make(server.directory);
     const trainers = await launcher.start(launch);
-    await untilEnded(launch, trainers).finally(() =>
-      tellEnds(output, trainers.ends(), flags.instances),
-    );
+    await untilEnded(launch, trainers).finally(async () => {
+      await tellStats(output, stats);
+      tellEnds(output, trainers.ends(), flags.instances);
+    });
     const exitCode = Math.max(...trainers.ends().map((end) => end.exitCode));
     context.setExitCode(exitCode);
     isDone = exitCode === 0;
@@ -172,12 +187,14 @@ function tellStart({ output, flags, server }: Launch): void {
   const { url } = server.access;
   if (output.json) {
     const { job, instances, launcher } = flags;
-    output.value({ ready: true, url, job, instances, launcher, directory: server.directory });
+    const { directory, http } = server;
+    output.value({ ready: true, url, job, instances, launcher, directory, ...defined({ http }) });
   } else {
     const what = formatCount(flags.instances, "trainer");
     const isQueued = flags.launcher === "slurm" || flags.launcher === "pbs";
     const state = isQueued ? "in the queue" : "started";
-    output.message(`${what} of job ${flags.job} ${state}; the broker is ${url}`);
+    const metrics = server.http === undefined ? "" : `, metrics are at ${server.http}/metrics`;
+    output.message(`${what} of job ${flags.job} ${state}; the broker is ${url}${metrics}`);
   }
 }
 

@@ -2,10 +2,13 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { statfs } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import type { ReportingHost } from "../../actors/host/host.ts";
 import { parseJsonObject } from "../../broker/broker-config.ts";
 import type { Broker, BrokerExit } from "../../broker/index.ts";
+import { DistantHost } from "../../http/distant-host.ts";
 import { ensureError, errorFromWire, PserverError } from "../../protocol/errors.ts";
 import { io } from "../../system/file-errors.ts";
+import type { HostMessage } from "../context.ts";
 import { type Pause, RESTARTS_MAX, type Run, supervise } from "../supervise.ts";
 
 /** Free bytes needed for a restart: several of the largest records, and what a broker writes itself. */
@@ -202,6 +205,8 @@ export interface HostProcessOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Gets the host's messages, line by line. */
   readonly onMessage: (text: string) => void;
+  /** Called once the host reports how it is. */
+  readonly onReporting: (host: ReportingHost) => void;
 }
 
 /** A host in a child process. */
@@ -233,6 +238,12 @@ export function startHostProcess(options: HostProcessOptions): HostProcess {
     const error = parseError(line);
     if (error === undefined) options.onMessage(parseWarning(line) ?? line);
     else reportedError = error;
+  });
+  let distant: DistantHost | undefined;
+  child.on("message", ({ report }: HostMessage) => {
+    if (distant !== undefined) return distant.heard(report);
+    distant = new DistantHost(report);
+    options.onReporting(distant);
   });
   const stopped = new Promise<PserverError | undefined>((resolve) => {
     child.once("error", (cause) => {

@@ -1,14 +1,18 @@
 import { join, resolve } from "node:path";
-import type { Host, HostOptions } from "../../actors/host/host.ts";
+import type { Host, HostOptions, ReportingHost } from "../../actors/host/host.ts";
 import { type FoundBroker, findBroker, setUpBroker, startBroker } from "../../broker/index.ts";
+import type { ConnectionOverrides } from "../../client/wire/broker-settings.ts";
+import type { BrokerAccess } from "../../http/job-api.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
-import { type ErrorCode, ensureError, type PserverError } from "../../protocol/errors.ts";
+import { type ErrorCode, ensureError, PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
 import { type CliContext, confirm, thisCommand } from "../context.ts";
 import { hostEventPrinter } from "../host-events.ts";
 import type { BrokerFlags } from "../options/broker-options.ts";
 import { type HostFlags, hostArguments, toHostSettings } from "../options/host-options.ts";
+import { type HttpFlags, toHttpSetting } from "../options/http-options.ts";
 import type { Output } from "../output/output.ts";
+import type { HttpService } from "../serve-http.ts";
 import { unlessAborted } from "../signals.ts";
 import { keepToken, keptTokenFile, publishToken } from "./broker-token.ts";
 import {
@@ -84,7 +88,7 @@ function startLocalHost(options: HostOptions): StartedHost {
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Flags of a broker and its hosts on this machine. */
-export interface LocalServerFlags extends HostFlags, BrokerFlags {
+export interface LocalServerFlags extends HostFlags, BrokerFlags, HttpFlags {
   readonly job: string;
   readonly port: number;
   readonly store: string;
@@ -97,6 +101,8 @@ export interface LocalServerFlags extends HostFlags, BrokerFlags {
 export interface LocalServerOptions {
   /** Address to listen on; by default only programs of this machine reach the broker. */
   readonly address?: string;
+  /** Port of HTTP unless the flags name one; 0 for any free one, which is also taken if another process has it. */
+  readonly httpPort: number;
 }
 
 /** A server that is ready, as `pserver up --json` prints it. */
@@ -109,6 +115,8 @@ export interface ServerReady {
   readonly broker: { readonly pid: number; readonly version: string };
   /** File with the token that clients need; absent if they need none. */
   readonly tokenFile?: string;
+  /** Where metrics, health and JSON are served; absent if they are not. */
+  readonly http?: string;
 }
 
 /** A broker and hosts that this command has started and keeps running. */
@@ -131,6 +139,7 @@ interface ServerParts {
   readonly hosts: RunningHosts;
   /** The token of the broker, if clients need one. */
   readonly token: string | undefined;
+  readonly http: HttpService | undefined;
 }
 
 /**
@@ -141,28 +150,52 @@ export async function startLocalServer(
   context: CliContext,
   output: Output,
   flags: LocalServerFlags,
-  options: LocalServerOptions = {},
+  options: LocalServerOptions,
 ): Promise<LocalServer> {
   const token = flags.noToken === true ? undefined : await keepToken(brokerDirectory(flags));
-  const keeper = await startKeeper(context, flags, output, { ...options, ...defined({ token }) });
+  let broker: ConnectionOverrides | undefined;
+  const http = await startHttp(flags, options.httpPort, output, () => {
+    if (broker === undefined) throw new PserverError("NO_BROKER", "the broker is being started");
+    return { broker, environment: {} };
+  });
+  const parts = { ...options, ...defined({ token }) };
+  const keeper = await startKeeper(context, flags, output, parts).catch(async (error: unknown) => {
+    await http?.close();
+    throw error;
+  });
+  broker = { url: keeper.broker.url, ...defined({ token }) };
   const published = token && (await publishToken(context, output, { ...keeper.broker, token }));
   const hosts = new RunningHosts((name, reason) => output.warning(describeEnd(name, reason)));
   const stop = async (): Promise<void> => {
     for (const error of await hosts.stop()) output.warning(error.message);
-    await keeper.stop();
+    await Promise.all([keeper.stop(), http?.close()]);
     if (published) await published.remove();
   };
   try {
     const brokerLost = keeper.failed.then((reason): never => {
       throw reason;
     });
-    const parts = { context, output, flags, keeper, hosts, token };
-    const ready = await Promise.race([startHosts(parts), brokerLost]);
+    const started = startHosts({ context, output, flags, keeper, hosts, token, http });
+    const ready = await Promise.race([started, brokerLost]);
     return { ready, token, failed: Promise.race([keeper.failed, hosts.allGone]), stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/** Serves HTTP, if the flags do not turn it off. @throws as `toHttpSetting` and `serveHttp`. */
+async function startHttp(
+  flags: LocalServerFlags,
+  port: number,
+  output: Output,
+  access: () => BrokerAccess,
+): Promise<HttpService | undefined> {
+  const setting = toHttpSetting(flags, port);
+  if (setting === undefined) return undefined;
+  // Loaded here, so that other commands start faster.
+  const { serveHttp } = await import("../serve-http.ts");
+  return await serveHttp(setting, flags.job, access, output);
 }
 
 /** Returns the directory that nats.conf names, so that a broker started by hand finds the same data. */
@@ -174,7 +207,7 @@ async function startKeeper(
   context: CliContext,
   flags: LocalServerFlags,
   output: Output,
-  { address, token }: LocalServerOptions & { readonly token?: string },
+  { address, token }: { readonly address?: string; readonly token?: string },
 ): Promise<BrokerKeeper> {
   const program = await findProgram(context, output);
   const { signal } = context;
@@ -199,7 +232,7 @@ async function startKeeper(
 }
 
 async function startHosts(parts: ServerParts): Promise<ServerReady> {
-  const { context, flags, keeper, token } = parts;
+  const { context, flags, keeper, token, http } = parts;
   const store = resolve(flags.store);
   const modelDirectory = resolve(flags.modelDir ?? join(store, "models"));
   await makeDirectories(modelDirectory);
@@ -219,25 +252,42 @@ async function startHosts(parts: ServerParts): Promise<ServerReady> {
     modelDirectory,
     broker: { pid, version },
     ...(token !== undefined && { tokenFile: keptTokenFile(brokerDirectory(flags)) }),
+    ...(http !== undefined && { http: http.url }),
   };
 }
 
 /** Keeps the first host running, in this process. */
-function keepHere({ flags, keeper, hosts, output, token }: ServerParts): KeptHost {
+function keepHere({ flags, keeper, hosts, output, token, http }: ServerParts): KeptHost {
   const { url } = keeper.broker;
+  const name = "host 1";
   const start = (): StartedHost =>
     startLocalHost({
       connection: { servers: [url], timeoutMs: CONNECT_TIMEOUT_MS, ...defined({ token }) },
       ...toHostSettings(flags),
+      ...defined({ countsTrainers: flags.httpTrainers }),
       onEvent: hostEventPrinter(output),
+      ...(http && { onReporting: (host: ReportingHost) => http.hosts.set(name, host) }),
     });
-  return keepHost(hosts, output, "host 1", start);
+  return keepHost(hosts, output, name, () => watchedUntilEnd(start(), name, http));
+}
+
+/** Returns a host that was started, which HTTP tells of no more once it has ended. */
+function watchedUntilEnd(
+  host: StartedHost,
+  name: string,
+  http: HttpService | undefined,
+): StartedHost {
+  const stopped = host.stopped.finally(() => http?.hosts.ended(name));
+  return { ...host, stopped };
 }
 
 /** Keeps a host running in a process of its own. */
 function keepInProcess(parts: ServerParts, name: string): KeptHost {
-  const { context, flags, keeper, hosts, output, token } = parts;
-  const args = ["--url", keeper.broker.url, "--job", flags.job, ...hostArguments(flags)];
+  const { context, flags, keeper, hosts, output, token, http } = parts;
+  const args = [
+    ...["--url", keeper.broker.url, "--job", flags.job, ...hostArguments(flags)],
+    ...(flags.httpTrainers === true ? ["--http-trainers"] : []),
+  ];
   const environment = withoutConnection(context.environment);
   const start = (): StartedHost =>
     startHostProcess({
@@ -245,8 +295,9 @@ function keepInProcess(parts: ServerParts, name: string): KeptHost {
       args,
       environment: token === undefined ? environment : { ...environment, NATS_TOKEN: token },
       onMessage: (text) => output.message(`${name}: ${text}`),
+      onReporting: (host) => http?.hosts.set(name, host),
     });
-  return keepHost(hosts, output, name, start);
+  return keepHost(hosts, output, name, () => watchedUntilEnd(start(), name, http));
 }
 
 function keepHost(

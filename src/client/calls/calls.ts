@@ -1,6 +1,7 @@
 import type { Encoding, TensorData } from "../../protocol/dtypes.ts";
-import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { type ErrorCode, ensureError, PserverError } from "../../protocol/errors.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
+import type { ClientStats } from "../client-stats.ts";
 
 /** Options of every call. */
 export interface CallOptions {
@@ -234,12 +235,19 @@ export async function allOrFirstError<T>(work: readonly Promise<T>[]): Promise<T
 export class Calls {
   readonly #running = new Set<Deadline>();
   readonly #idle = new Set<() => void>();
+  readonly #failed = new Map<ErrorCode, number>();
+  #ended = 0;
   #failure: PserverError | undefined;
   #closing = false;
 
   /** The error that ended the client; undefined while it can be used. */
   get failure(): PserverError | undefined {
     return this.#failure;
+  }
+
+  /** How many calls have ended, and how many of these have failed, by code. */
+  get counts(): Pick<ClientStats, "calls" | "failed"> {
+    return { calls: this.#ended, failed: Object.fromEntries(this.#failed) };
   }
 
   /**
@@ -258,9 +266,12 @@ export class Calls {
     this.#running.add(deadline);
     try {
       return await call(deadline);
-    } catch (error) {
-      throw ensureError(error);
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      this.#failed.set(error.code, (this.#failed.get(error.code) ?? 0) + 1);
+      throw error;
     } finally {
+      this.#ended += 1;
       deadline.dispose();
       this.#running.delete(deadline);
       if (this.#running.size === 0) for (const wake of this.#idle) wake();

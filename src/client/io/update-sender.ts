@@ -11,6 +11,7 @@ import type { RecordHeader } from "../../protocol/messages/records.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { BufferPool } from "../../transport/buffers.ts";
 import type { Deadline } from "../calls/calls.ts";
+import type { ClientStats } from "../client-stats.ts";
 import { Outbox, type OutboxCommands, type OutboxListener } from "../core/outbox.ts";
 import type { Positions } from "../core/shard-window.ts";
 import {
@@ -249,6 +250,8 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
   /** Whether the broker has answered since the calls were last looked at. */
   #hasAck = false;
   #callIds = 0;
+  #records = 0;
+  #resent = 0;
   #timer: NodeJS.Timeout | undefined;
 
   private constructor(deps: UpdateSenderDeps) {
@@ -333,7 +336,13 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     clearTimeout(this.#timer);
   }
 
+  /** How many records were sent, and how often one was sent again. */
+  get counts(): Pick<ClientStats, "records" | "resent"> {
+    return { records: this.#records, resent: this.#resent };
+  }
+
   publish(update: BlockUpdate, session: number, done: number): void {
+    this.#records += 1;
     const { n, slot, namesVersion } = update;
     const header = { session, n, done, reply: this.#answersInbox };
     try {
@@ -348,6 +357,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
   }
 
   repeat(update: BlockUpdate): void {
+    this.#resent += 1;
     const bytes = this.#messages[update.slot];
     try {
       if (bytes === undefined) throw new PserverError("INTERNAL", "a repeated message is not kept");

@@ -14,6 +14,7 @@ import type { JobSubjects } from "../../protocol/subjects.ts";
 import { payloadBytesMaxOf, publishBulk, trafficOf } from "../../transport/bulk-transport.ts";
 import { type PubAckError, parsePubAck } from "../../transport/jetstream.ts";
 import { Backoff, type Deadline, orObstacle } from "../calls/calls.ts";
+import type { ClientStats } from "../client-stats.ts";
 
 /** A message to the client's inbox. `data` is valid during the callback only. */
 export interface InboxMessage {
@@ -70,6 +71,9 @@ export class NatsWire implements Wire {
   readonly #connection: NatsConnection;
   readonly #listeners: WireListener[] = [];
   readonly #fail: (error: PserverError) => void;
+  #sentBytes = 0;
+  #takenBytes = 0;
+  #reconnects = 0;
 
   private constructor(
     connection: NatsConnection,
@@ -96,6 +100,12 @@ export class NatsWire implements Wire {
     return this.#connected;
   }
 
+  /** What was sent and received on all connections since it was opened. */
+  get traffic(): Pick<ClientStats, "sentBytes" | "receivedBytes" | "reconnects"> {
+    const [sentBytes, receivedBytes] = [this.#sentBytes, this.#takenBytes];
+    return { sentBytes, receivedBytes, reconnects: this.#reconnects };
+  }
+
   get payloadBytesMax(): number {
     return payloadBytesMaxOf(this.#connection);
   }
@@ -111,6 +121,7 @@ export class NatsWire implements Wire {
     if (this.#connection.isClosed() || this.#connection.isDraining()) {
       throw new PserverError("CLOSED", "the connection to the broker is closed");
     }
+    this.#sentBytes += bytes.length;
     publishBulk(this.#connection, subject, bytes, reply);
   }
 
@@ -129,8 +140,10 @@ export class NatsWire implements Wire {
   receive(name: string, callback: (message: InboxMessage) => void): void {
     this.#connection.subscribe(`${this.inbox}.${name}`, {
       callback: (error, message) => {
-        if (error === null) callback(toInboxMessage(message));
-        else this.#fail(subscriptionFailed(`${this.inbox}.${name}`, error));
+        if (error === null) {
+          this.#takenBytes += message.data.length;
+          callback(toInboxMessage(message));
+        } else this.#fail(subscriptionFailed(`${this.inbox}.${name}`, error));
       },
     });
   }
@@ -147,6 +160,7 @@ export class NatsWire implements Wire {
       }
       if (status.type === "reconnect") {
         this.#connected = true;
+        this.#reconnects += 1;
         for (const listener of this.#listeners) listener.reconnected?.();
       }
       if (status.type === "error" && status.error instanceof PermissionViolationError) {
@@ -306,6 +320,7 @@ export class Requests {
   readonly #wire: Wire;
   readonly #pending = new Map<string, PendingAsk<unknown>>();
   #tokens = 0;
+  #asked = 0;
   #timer: NodeJS.Timeout | undefined;
   #isPinging = false;
   readonly #carriesValues: boolean;
@@ -345,6 +360,7 @@ export class Requests {
    * @throws the error in the answer, what `read` throws, or at the deadline the last error seen.
    */
   ask<Answer>(ask: Ask<Answer>): Promise<Answer> {
+    this.#asked += 1;
     return new Promise((resolve, reject) => {
       const token = (++this.#tokens).toString(36);
       const answered = this.#carriesValues ? () => ask.deadline.progressed() : () => {};
@@ -354,6 +370,11 @@ export class Requests {
       pending.start();
       this.#arm();
     });
+  }
+
+  /** How many requests were made. */
+  get asked(): number {
+    return this.#asked;
   }
 
   /** Sends a message without waiting for an answer; does nothing once the connection is closed. */

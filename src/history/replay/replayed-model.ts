@@ -191,6 +191,17 @@ export function parameterBytes({ dtype, shape }: ReplayedParameter): number {
   return elementCount(shape) * DTYPES[dtype].bytes;
 }
 
+/** Returns the least and the largest version, and the number of updates, of a parameter's blocks. */
+export function versionsOf({ blocks }: ReplayedParameter): {
+  readonly least: number;
+  readonly most: number;
+  readonly updates: number;
+} {
+  const versions = blocks.map(({ version }) => version);
+  const updates = blocks.reduce((sum, block) => sum + block.updates, 0);
+  return { least: Math.min(...versions), most: Math.max(...versions), updates };
+}
+
 /** Groups the blocks of all shards into parameters, by name. */
 function joinBlocks(shards: readonly ReplayedShard[]): Map<string, ReplayedParameter> {
   const found = new Map<string, ReplayedBlock[]>();

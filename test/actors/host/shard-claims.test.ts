@@ -22,11 +22,13 @@ test("a lease that had vanished is claimed anew, in a new tenure", async () => {
   const clock = new LeaseClock(2);
   /** The tenure at each claim. */
   const tenures: unknown[] = [];
+  const lost: number[] = [];
   claims = new ShardClaims({
     ...{ job: "j", shards: 2, host: "h", value: VALUE, leases, leaseMs: LEASE_MS, clock },
     events: {
       onClaimed: (shard) => shard === 1 && tenures.push(clock.tenure(shard)),
       onReleased: () => undefined,
+      onLost: (shard) => lost.push(shard),
       onError: () => undefined,
     },
   });
@@ -37,6 +39,7 @@ test("a lease that had vanished is claimed anew, in a new tenure", async () => {
   expect(tenures[0]).toBeDefined();
   expect(tenures[1]).toBeDefined();
   expect(tenures[1]).not.toBe(tenures[0]);
+  expect(lost).toEqual([1]);
 });
 
 test("a lease is released only when its shard is finished, each by itself, and stays held until then", async () => {
@@ -48,6 +51,7 @@ test("a lease is released only when its shard is finished, each by itself, and s
     events: {
       onClaimed: () => undefined,
       onReleased: (shard) => released.push(shard),
+      onLost: () => undefined,
       onError: () => undefined,
     },
   });

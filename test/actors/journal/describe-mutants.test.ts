@@ -63,13 +63,16 @@ class Watched {
       onFailed: ({ message }) => this.failures.push(message),
       onIncomplete: ({ message }) => this.failures.push(message),
     });
-    shard.observer = {
-      observe: (record: FoldedRecord) => {
-        this.events.push(...describeRecord(record, shard, place));
-        this.tape.observe(record);
+    shard.observers = [
+      {
+        measures: true,
+        observe: (record: FoldedRecord) => {
+          this.events.push(...describeRecord(record, shard, place));
+          this.tape.observe(record);
+        },
+        failed: (_record, { stack }) => this.failures.push(String(stack)),
       },
-      failed: (_record, { stack }) => this.failures.push(String(stack)),
-    };
+    ];
   }
 }
 

@@ -348,16 +348,20 @@ function fail(): never {
 }
 
 describe("an observer of the fold that throws", () => {
-  const throwing = { observe: fail, failed: () => undefined };
+  const throwing = { measures: true, observe: fail, failed: () => undefined };
 
   test("is told for each record of every kind, and the fold comes to the same", () => {
     const plain = withW();
     const watched = withW();
     const told: string[] = [];
-    watched.shard.observer = {
-      ...throwing,
-      failed: ({ kind, seq }, { message }) => told.push(`${kind} ${seq}: ${message}`),
-    };
+    const seen: number[] = [];
+    watched.shard.observers = [
+      {
+        ...throwing,
+        failed: ({ kind, seq }, { message }) => told.push(`${kind} ${seq}: ${message}`),
+      },
+      { ...throwing, observe: ({ seq }) => seen.push(seq) },
+    ];
     const outcomes = [plain, watched].map((folded) => {
       folded.journal.push(new Float32Array(8), { op: "grad" });
       folded.journal.push(new Float32Array(3), { op: "grad" });
@@ -371,12 +375,14 @@ describe("an observer of the fold that throws", () => {
     expect(watched.shard.digest()).toBe(plain.shard.digest());
     const kinds = ["trainer 4", "trainer 5", "host 6", "unreadable 7", "unreadable 8"];
     expect(told).toEqual(kinds.map((kind) => `${kind}: a broken kernel`));
+    // The next observer gets all of them.
+    expect(seen).toEqual([4, 5, 6, 7, 8]);
     expect(watched.shard.unobserved).toBe(0);
   });
 
   test("even when it is told, is counted", () => {
     const watched = withW();
-    watched.shard.observer = { ...throwing, failed: fail };
+    watched.shard.observers = [{ ...throwing, failed: fail }];
     watched.journal.push(new Float32Array(8), { op: "grad" });
     watched.journal.push(new Float32Array(8), { op: "grad" });
     watched.apply();

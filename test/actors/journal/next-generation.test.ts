@@ -240,6 +240,7 @@ async function takeOver(): Promise<void> {
       },
       { recovered, kept: await store.manifests() },
       {
+        onSnapshotMade: () => undefined,
         onSnapshotFailed: (error) => expect.unreachable(error.message),
         onArchiverBehind: (error) => expect.unreachable(error.message),
         onDeposed: (error) => expect.unreachable(error.message),

@@ -61,6 +61,7 @@ function makeLoop(isReplicated: boolean): void {
     events: {
       locate: () => Promise.resolve({ stream: "PS_j_3", generation: 1, noted }),
       mayFold: () => mayFold,
+      onFolded: () => undefined,
       onSettled: ({ outcome }) => settled.push(outcome.seq),
       onAdvanced: (bytes) => advanced.push(bytes),
       onGap: (gap) => {

@@ -6,6 +6,7 @@ import { SnapshotBudget } from "../../../src/actors/journal/snapshots/snapshot-b
 import { WatermarkKeeper } from "../../../src/actors/journal/watermark-keeper.ts";
 import { FairServer, RefusalBudget } from "../../../src/actors/owner/fair-server.ts";
 import { Coalescer } from "../../../src/actors/owner/fold-loop.ts";
+import { OwnerCounters } from "../../../src/actors/owner/owner-counters.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import type {
   OwnerListener,
@@ -101,6 +102,7 @@ export function makeOwner(parts: OwnerParts, changes: OwnerChanges = {}): ShardO
       responder: new Responder(dataConnection, pool),
       failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, HASHED_PLACES, SHARDS),
       coalescer: new Coalescer(),
+      counters: new OwnerCounters(false),
       archivers: { copied: () => Promise.resolve([]) },
       snapshotBudget: snapshotBudget ?? new SnapshotBudget(pool),
       memory: memory ?? HostMemory.open({ shards: SHARDS }),

@@ -4,6 +4,7 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { ShardAnswers } from "../../../src/actors/owner/answers.ts";
 import { FairServer, RefusalBudget } from "../../../src/actors/owner/fair-server.ts";
+import { OwnerCounters } from "../../../src/actors/owner/owner-counters.ts";
 import { PositionQueue, StepQueue } from "../../../src/actors/owner/pending-reads.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import {
@@ -45,6 +46,7 @@ const NOTHING = new Uint8Array(0);
 let net: HandedOn;
 let folded: Folded;
 let positions: PositionQueue;
+let counters: OwnerCounters;
 let responder: Responder;
 let requests: ShardSubscriptions;
 
@@ -61,6 +63,7 @@ beforeEach(() => {
     lastSeq: () => undefined,
     onLost: () => undefined,
   });
+  counters = new OwnerCounters(false);
   responder = new Responder(net.connection, new BufferPool());
   requests = new ShardSubscriptions(
     SHARD,
@@ -87,6 +90,7 @@ beforeEach(() => {
         memory: () => ({}),
       },
       responder,
+      counters,
     ),
   );
   requests.open(folded.shard.blocks());

@@ -5,6 +5,7 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { ShardAnswers } from "../../../src/actors/owner/answers.ts";
 import { FairServer, RefusalBudget } from "../../../src/actors/owner/fair-server.ts";
+import { OwnerCounters } from "../../../src/actors/owner/owner-counters.ts";
 import { PositionQueue, StepQueue } from "../../../src/actors/owner/pending-reads.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import {
@@ -44,6 +45,7 @@ const VALUES = Float32Array.from({ length: 12 }, (_, i) => i / 3);
 let net: HandedOn;
 let folded: Folded;
 let positions: PositionQueue;
+let counters: OwnerCounters;
 let requests: ShardSubscriptions;
 
 beforeEach(() => {
@@ -57,6 +59,7 @@ beforeEach(() => {
     lastSeq: () => undefined,
     onLost: () => undefined,
   });
+  counters = new OwnerCounters(false);
   const responder = new Responder(net.connection, new BufferPool());
   requests = new ShardSubscriptions(
     SHARD,
@@ -83,6 +86,7 @@ beforeEach(() => {
         memory: () => ({}),
       },
       responder,
+      counters,
     ),
   );
   requests.open(folded.shard.blocks());

@@ -87,6 +87,7 @@ async function make(
     {
       onProgress: () => told.push("progress"),
       onDeposed: ({ code }) => told.push(`deposed: ${code}`),
+      onSnapshotMade: () => undefined,
       onSnapshotFailed: ({ code }) => told.push(code),
       onArchiverBehind: ({ code }) => told.push(`behind: ${code}`),
     },

@@ -99,6 +99,7 @@ beforeEach(() => {
     {
       onProgress: () => undefined,
       onDeposed: ({ code }) => told.push(`deposed: ${code}`),
+      onSnapshotMade: () => undefined,
       onSnapshotFailed: ({ code }) => told.push(code),
       onArchiverBehind: ({ code }) => told.push(`behind: ${code}`),
     },

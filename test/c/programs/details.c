@@ -137,6 +137,28 @@ static void options_of_calls(pserver_client *client) {
   EXPECT_ERROR(BAD_VALUE, pserver_set_with(client, names, &value, 1, &writing, -1));
 }
 
+static void counting(pserver_client *client) {
+  pserver_client_stats before = {.struct_size = sizeof before};
+  pserver_client_stats after = {.struct_size = sizeof after};
+  const char *names[] = {"counts"};
+  const char *nothing[] = {"nothing"};
+  pserver_tensor got = {0};
+  EXPECT_OK(pserver_stats(client, &before));
+  EXPECT_OK(pserver_get(client, names, &got, 1, PSERVER_AS_IS, -1));
+  EXPECT_OK(pserver_set(client, names, &got, 1, -1));
+  pserver_tensor none = {0};
+  EXPECT_ERROR(UNKNOWN_PARAMETER, pserver_get(client, nothing, &none, 1, PSERVER_AS_IS, -1));
+  EXPECT_OK(pserver_stats(client, &after));
+  EXPECT(after.calls == before.calls + 3 && after.reads == before.reads + 1);
+  EXPECT(after.failed[PSERVER_ERR_UNKNOWN_PARAMETER] == before.failed[PSERVER_ERR_UNKNOWN_PARAMETER] + 1);
+  EXPECT(after.records == before.records + 1 && after.resent == 0 && after.reconnects == 0);
+  EXPECT(after.sent_bytes > before.sent_bytes + got.bytes && after.received_bytes > before.received_bytes + got.bytes);
+  pserver_tensor_release(&got);
+  after.struct_size = 1;
+  EXPECT_ERROR(BAD_VALUE, pserver_stats(client, &after));
+  EXPECT_ERROR(BAD_VALUE, pserver_stats(client, NULL));
+}
+
 static void looking(pserver_client *client) {
   pserver_client_info self = {.struct_size = sizeof self};
   pserver_job_info info;
@@ -222,6 +244,7 @@ int main(int argc, char **argv) {
   errors(client);
   options_of_calls(client);
   looking(client);
+  counting(client);
   saving(client);
   forked(client, &options);
   EXPECT_OK(pserver_close(client, -1));

@@ -3,8 +3,9 @@
 // tape; that it names the shards of which a trainer has reported a loss; that updates are counted where all
 // shards report them, and otherwise said to be unknown; and that it fits narrow terminals.
 import { expect, test } from "vitest";
-import { describeStatus, type JobStatus } from "../../../src/cli/commands/status.ts";
+import { describeStatus } from "../../../src/cli/commands/status.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
+import type { JobStatus } from "../../../src/client/admin/job-status.ts";
 import { toSynchronization } from "../../../src/protocol/config/index.ts";
 
 const PLAIN = { paint: makePaint(false), width: Number.POSITIVE_INFINITY };

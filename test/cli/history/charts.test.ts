@@ -3,12 +3,12 @@
 // letters distinguish the trainers; and that names cannot break out of SVG and HTML.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Chart, ChartCollector, niceTicks, yAxis } from "../../../src/cli/history/chart.ts";
+import { niceTicks, yAxis } from "../../../src/cli/history/chart-axes.ts";
 import { htmlPage, svgChart } from "../../../src/cli/history/svg-chart.ts";
-
 import { terminalChart } from "../../../src/cli/history/terminal-chart.ts";
 import { makePaint, makePaintRank } from "../../../src/cli/output/colors.ts";
 import { textWidth } from "../../../src/cli/output/wrap.ts";
+import { type Chart, ChartCollector } from "../../../src/history/chart.ts";
 import { event, note } from "./events.ts";
 
 function lossCollector(by: "time" | "step", scale: "linear" | "log" = "linear"): ChartCollector {

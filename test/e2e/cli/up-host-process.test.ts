@@ -29,6 +29,7 @@ async function play(lines: string): Promise<HostProcess & { readonly messages: s
     args: ["--job", "j"],
     environment: { PATH: process.env["PATH"], MARK: "given" },
     onMessage: (text) => messages.push(text),
+    onReporting: () => undefined,
   });
   onTestFinished(() => {
     if (identifyProcess(host.pid) !== undefined) signalProcess(host.pid, "SIGKILL");
@@ -71,7 +72,13 @@ test.each([
 
 test("a program that cannot be run is named", async () => {
   const command = [join(home, "none")] as const;
-  const host = startHostProcess({ command, args: [], environment: {}, onMessage: () => {} });
+  const host = startHostProcess({
+    command,
+    args: [],
+    environment: {},
+    onMessage: () => {},
+    onReporting: () => undefined,
+  });
   const error = { code: "IO", message: expect.stringContaining(`cannot run ${command[0]}`) };
   await expect(host.ready).rejects.toMatchObject(error);
   expect(await host.stopped).toMatchObject(error);

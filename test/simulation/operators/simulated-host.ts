@@ -173,6 +173,7 @@ export class SimulatedHost {
         onProgress: () => undefined,
         onDeposed: () => undefined,
         onArchiverBehind: () => undefined,
+        onSnapshotMade: () => undefined,
         onSnapshotFailed: () => undefined,
       },
     );

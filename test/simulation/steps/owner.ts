@@ -76,6 +76,7 @@ export class Owner {
         : restoreFold(pool, shard, from);
     this.#queue = new FoldQueue(this.fold, {
       mayFold: () => true,
+      onFolded: () => undefined,
       onSettled: (settled) => {
         this.#settled = settled;
       },

@@ -89,6 +89,7 @@ interface WaitingMessage {
  * message can be stored, the shard waits {@link PATIENCE_MS}, and then leaves lines out.
  */
 export class TapeWriter implements FoldObserver {
+  readonly measures = true;
   readonly #deps: TapeWriterDeps;
   #encoder: TapeEncoder | undefined;
   #encodedGeneration = 0;

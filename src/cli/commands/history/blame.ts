@@ -96,7 +96,7 @@ async function tellGeneration(
 }
 
 async function teller(output: Output): Promise<(change: ElementChange) => void> {
-  const { changeEntry } = await import("../../history/blame-table.ts");
+  const { changeEntry } = await import("../../../history/json-entries.ts");
   return (change) => output.value(changeEntry(change));
 }
 
@@ -130,7 +130,8 @@ async function showResult(
   changes: readonly ElementChange[],
   leftOut: number,
 ): Promise<void> {
-  const { blameEntry, describeChanges, describeTotals, valueText } = await import(
+  const { blameEntry } = await import("../../../history/json-entries.ts");
+  const { describeChanges, describeTotals, valueText } = await import(
     "../../history/blame-table.ts"
   );
   if (output.json) {

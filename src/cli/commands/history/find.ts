@@ -1,4 +1,5 @@
 import { Argument, type Command } from "commander";
+import { updateEntry } from "../../../history/update-entry.ts";
 import {
   detectorOf,
   FINDING_KINDS,
@@ -8,7 +9,7 @@ import {
 import { visible } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import { compactNumber } from "../../history/numbers.ts";
-import { UpdateLines, updateEntry } from "../../history/update-columns.ts";
+import { UpdateLines } from "../../history/update-columns.ts";
 import {
   addRangeOptions,
   type RangeFlags,

@@ -1,8 +1,9 @@
 import { type Command, Option } from "commander";
 import type { UpdateEvent } from "../../../actors/journal/describe-record.ts";
+import { updateEntry } from "../../../history/update-entry.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
-import { CSV_COLUMNS, csvLine, UpdateLines, updateEntry } from "../../history/update-columns.ts";
+import { CSV_COLUMNS, csvLine, UpdateLines } from "../../history/update-columns.ts";
 import {
   addRangeOptions,
   type RangeFlags,

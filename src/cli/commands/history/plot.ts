@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
+import { type Chart, ChartCollector, chartEntry } from "../../../history/chart.ts";
 import { FILE_MODES, writeFileAtomically } from "../../../model-files/atomic-write.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
-import { type Chart, ChartCollector, chartEntry } from "../../history/chart.ts";
 import { htmlPage, svgChart } from "../../history/svg-chart.ts";
 import { terminalChart } from "../../history/terminal-chart.ts";
 import {

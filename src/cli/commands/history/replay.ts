@@ -109,9 +109,7 @@ async function showResult(
   replayed: Replayed,
 ): Promise<void> {
   const { point, model, parameters } = replayed;
-  const { describeModel, parameterEntry, versionsOf } = await import(
-    "../../history/describe-model.ts"
-  );
+  const { describeModel, parameterEntry } = await import("../../history/describe-model.ts");
   const written = out === undefined ? undefined : await write(context, output, out, job, replayed);
   const [only] = parameters;
   if (output.json) {
@@ -126,6 +124,7 @@ async function showResult(
   } else if (param?.length === 1 && only !== undefined) {
     const { summarizeTensor } = await import("../../output/tensor-summary.ts");
     const { describeUpdates, describeVersion } = await import("../../output/tensor-summary.ts");
+    const { versionsOf } = await import("../../../history/replay/replayed-model.ts");
     const versions = versionsOf(only);
     const facts = [`version ${describeVersion(versions)}`, `updates ${describeUpdates(versions)}`];
     const tensor = await model.tensor(only.name);

@@ -3,12 +3,12 @@ import type { Statistics } from "../../../actors/fold/statistics.ts";
 import type { UpdateEvent } from "../../../actors/journal/describe-record.ts";
 import type { ExaminedBlock, ExaminedRecord } from "../../../history/examine-record.ts";
 import { parsePoint } from "../../../history/points.ts";
+import { dateTimeText } from "../../../history/update-entry.ts";
 import { PserverError, visible } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import {
   blockText,
   bytesText,
-  dateTimeText,
   noteText,
   outcomeText,
   placeText,
@@ -16,7 +16,6 @@ import {
   verbText,
 } from "../../history/event-text.ts";
 import { compactNumber } from "../../history/numbers.ts";
-import { updateEntry } from "../../history/update-columns.ts";
 import { withHistory } from "../../history/with-history.ts";
 import { addHistoryOptions, type HistoryFlags } from "../../options/history-options.ts";
 import { formatCount } from "../../output/amounts.ts";
@@ -63,17 +62,10 @@ async function runShow(context: CliContext, update: string, flags: HistoryFlags)
   const record = await withHistory(context, flags, async ({ source }) =>
     examineRecord(source, await findRecord(source, point, signal), signal),
   );
-  if (output.json) output.value(examinedRecord(record));
-  else output.lines(describe(record, output));
-}
-
-function examinedRecord({ record, events, blocks }: ExaminedRecord): object {
-  return {
-    updates: events.map(updateEntry),
-    blocks: blocks.map(({ index, ...block }) => ({ ...block, block: index })),
-    subject: record.subject,
-    payloadBytes: record.payload.length,
-  };
+  if (output.json) {
+    const { examinedRecord } = await import("../../../history/json-entries.ts");
+    output.value(examinedRecord(record));
+  } else output.lines(describe(record, output));
 }
 
 function describe({ record, events, blocks }: ExaminedRecord, format: TextFormat): string[] {

@@ -75,6 +75,13 @@ void ps_call_leave(struct ps_call *call) {
   pthread_cond_destroy(&call->woken);
 }
 
+void ps_calls_count(struct ps_calls *calls, pserver_status status) {
+  pthread_mutex_lock(&calls->io->lock);
+  calls->ended++;
+  if (status != PSERVER_OK) calls->failed[status]++;
+  pthread_mutex_unlock(&calls->io->lock);
+}
+
 /** Checks as ps_call_check() does, with the lock held. */
 static pserver_status check(const struct ps_call *call) {
   if (call->calls->error.code != PSERVER_OK && !call->is_last) {

@@ -22,6 +22,9 @@ struct ps_calls {
   /** Number of calls that pserver_close() waits for; `idle` is signalled when it becomes 0. */
   unsigned running;
   pthread_cond_t idle;
+  /** Calls of the program that have ended, and those of them that have failed, by their status. */
+  uint64_t ended;
+  uint64_t failed[PSERVER_STATUS_COUNT];
 };
 
 enum ps_call_kind {
@@ -84,6 +87,9 @@ void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text
 pserver_status ps_call_enter(struct ps_call *call, struct ps_calls *calls, const char *what,
                              int64_t timeout_ms, enum ps_call_kind kind);
 void ps_call_leave(struct ps_call *call);
+
+/** Counts a call of the program that ends with this status. Lock not held. */
+void ps_calls_count(struct ps_calls *calls, pserver_status status);
 
 /** Notes that a call has made progress, after which it has its whole default timeout again. On the I/O thread. */
 void ps_call_progressed(struct ps_call *call);

@@ -139,6 +139,7 @@ pserver_status ps_call_begin(struct ps_call *call, pserver_client *handle, const
 }
 
 pserver_status ps_call_end(struct ps_call *call, pserver_status status) {
+  ps_calls_count(call->calls, status);
   ps_call_leave(call);
   ps_client_release(call->client);
   return status;
@@ -534,6 +535,7 @@ static void finish(struct ps_client *client) {
   ps_io_stop(&client->io);
   ps_disconnect(&client->connection);
   if (client->has_control) ps_disconnect(&client->control);
+  if (client->session.core.session > 0) ps_stats_leave(client);
   ps_client_release(client);
 }
 

@@ -81,6 +81,12 @@ pserver_status ps_call_begin(struct ps_call *call, pserver_client *handle, const
 /** Ends a call and drops its reference to the client; returns the status. */
 pserver_status ps_call_end(struct ps_call *call, pserver_status status);
 
+/**
+ * Leaves the counts of a client, whose I/O thread has ended, in the directory that PSERVER_STATS_DIR names, if it names
+ * one.
+ */
+void ps_stats_leave(struct ps_client *client);
+
 /** The job's state, and parameters, from a reply. */
 struct ps_job_status {
   pserver_state state;

@@ -329,6 +329,9 @@ struct ps_update_sender {
   /** The sendings under way. Whether the broker has stored a record since their progress was last noted. */
   struct ps_queue sendings;
   bool has_stored;
+  /** Records that were sent, and how often one was sent again. */
+  uint64_t records;
+  uint64_t resent;
 };
 
 /** The sending of one call's block updates. The caller owns it, and keeps it until `over`. */

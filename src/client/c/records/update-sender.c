@@ -116,12 +116,14 @@ static void publish(void *owner, struct ps_block_update *update, uint64_t sessio
   record->update = update;
   record->header = (struct ps_record_header){.session = session, .n = update->n, .done = done};
   record->names_versions = update->names_version;
+  sender->records++;
   ps_queue_append(&sender->queue, &record->place, record);
 }
 
 static void repeat(void *owner, struct ps_block_update *update) {
   struct ps_update_sender *sender = owner;
   struct ps_record *record = record_of(update);
+  sender->resent++;
   /* One that still waits to be handed to the connection is handed over once. */
   if (!ps_queue_append(&sender->queue, &record->place, record)) ps_outbox_withdrawn(update);
 }

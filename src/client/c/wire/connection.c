@@ -129,6 +129,7 @@ static void handle_messages(struct ps_connection *connection) {
   const struct ps_connection_listener *listener = connection->listener;
   struct ps_received *handled = &connection->handled;
   for (size_t i = 0; i < handled->count; i++) {
+    connection->received_bytes += (uint64_t)natsMsg_GetDataLength(handled->messages[i]);
     listener->received(listener->owner, handled->messages[i]);
     natsMsg_Destroy(handled->messages[i]);
     handled->messages[i] = NULL;
@@ -168,6 +169,7 @@ static void handle_events(void *context) {
   }
   if (is_back) {
     connection->is_connected = true;
+    connection->reconnects++;
     take_connection(connection);
     listener->reconnected(listener->owner);
   }

@@ -162,6 +162,7 @@ void ps_link_watch(struct ps_connection *connection) {
 
 void ps_link_note_sent(struct ps_connection *connection, size_t bytes) {
   connection->link.sent_bytes += bytes;
+  connection->sent_bytes += bytes;
 }
 
 /* PINGs, on a thread of their own, because cnats has no way to send one without waiting for the answer. */

@@ -289,6 +289,10 @@ struct ps_connection {
 
   /** Used on the I/O thread: whether there is a connection. */
   bool is_connected;
+  /** Used on the I/O thread: bytes of all messages sent and received, and how often the connection came back. */
+  uint64_t sent_bytes;
+  uint64_t received_bytes;
+  uint64_t reconnects;
   /** The largest message that the broker accepts, as last read from cnats; 0 before. Atomic. */
   size_t payload_bytes_max;
   /** Messages that are being handled. */
@@ -759,6 +763,7 @@ struct ps_requests {
   struct ps_ask_group **slots;
   size_t slot_count;
   struct ps_queue waiting;
+  /** How many requests were begun: each has a token of its own. */
   uint64_t tokens;
 };
 

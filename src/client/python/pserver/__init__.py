@@ -19,6 +19,7 @@ from .client import Client, connect
 from .config import ConfigInput, PaddleConfigs
 from .errors import *
 from .records import (
+    ClientStats,
     Fallback,
     GradResult,
     JobStatus,
@@ -34,6 +35,7 @@ __all__ = [
     "Array",
     "AsyncDifference",
     "Client",
+    "ClientStats",
     "ConfigInput",
     "Error",
     "Fallback",

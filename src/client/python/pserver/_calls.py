@@ -9,6 +9,7 @@ from typing import Any, Callable, Final, List, Mapping, Optional, Sequence, Tupl
 
 from ._arguments import Encoding, encoding_number, pointer_to, structs_of
 from ._arrays import DTYPES, Array, Origins, check_shape, shape_of, take, tensor_of
+from ._error import ERRORS
 from ._native import declarations
 from ._native.declarations import (
     Config,
@@ -23,6 +24,7 @@ from ._native.declarations import (
 )
 from ._native.library import Connection, Library
 from .records import (
+    ClientStats,
     Fallback,
     JobStatus,
     ParameterInfo,
@@ -248,6 +250,23 @@ def describe(connection: Connection) -> declarations.ClientInfo:
     info = declarations.ClientInfo(struct_size=sizeof(declarations.ClientInfo))
     connection.call("pserver_describe", byref(info))
     return info
+
+
+def stats(connection: Connection) -> ClientStats:
+    """Returns what the C client has done."""
+    counts = declarations.ClientStats(struct_size=sizeof(declarations.ClientStats))
+    connection.call("pserver_stats", byref(counts))
+    failed = {ERRORS[number].code: count for number, count in enumerate(counts.failed) if count > 0}
+    return ClientStats(
+        calls=counts.calls,
+        failed=failed,
+        records=counts.records,
+        resent=counts.resent,
+        reads=counts.reads,
+        sent_bytes=counts.sent_bytes,
+        received_bytes=counts.received_bytes,
+        reconnects=counts.reconnects,
+    )
 
 
 def synchronization(info: declarations.ClientInfo) -> Synchronization:

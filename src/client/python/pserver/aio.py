@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Coroutine, List, Optional, Type
 from . import averaging
 from ._threads import Pool
 from .client import Client, connect as _connect
-from .records import Synchronization
+from .records import ClientStats, Synchronization
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -79,6 +79,11 @@ class AsyncClient:
     async def synchronization(self) -> Synchronization:
         """How the trainers of the job keep step. Connects if this process has not."""
         return await self._pool.run(lambda: self._client.synchronization)
+
+    async def stats(self) -> ClientStats:
+        """Returns what this client has done in this process since it joined, without a request to hosts.
+        Connects if this process has not."""
+        return await self._pool.run(self._client.stats)
 
     async def steps_ended(self) -> int:
         """Steps that this trainer has ended, including those that closed before it entered. Connects if this

@@ -34,6 +34,7 @@ from ._native.library import Connection
 from ._threads import run
 from .config import ConfigInput, to_config
 from .records import (
+    ClientStats,
     Fallback,
     GradResult,
     JobStatus,
@@ -111,6 +112,11 @@ class Client:
     def steps_ended(self) -> int:
         """Steps that this trainer has ended, including those that closed before it entered."""
         return int(self._call(_calls.describe).steps_ended)
+
+    def stats(self) -> ClientStats:
+        """Returns what this client has done in this process since it joined, without a request to hosts.
+        Connects if this process has not."""
+        return self._call(_calls.stats)
 
     def open(self) -> None:
         """Connects unless this process has already; :func:`pserver.connect` and the first call do so, too.

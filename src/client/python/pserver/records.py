@@ -83,6 +83,26 @@ class Position:
 
 
 @dataclass(frozen=True)
+class ClientStats:
+    """What a client has done since it joined. Bytes are of messages, without subjects and what NATS adds."""
+
+    #: Calls that have ended.
+    calls: int
+    #: Of these, the calls that have failed, by the codes of their errors.
+    failed: Mapping[str, int]
+    #: Records that were sent, each counted once.
+    records: int
+    #: How often a record was sent again.
+    resent: int
+    #: Requests for values.
+    reads: int
+    sent_bytes: int
+    received_bytes: int
+    #: How often a connection was lost and came back; a client has two.
+    reconnects: int
+
+
+@dataclass(frozen=True)
 class JobStatus:
     """The state of a job."""
 

@@ -97,6 +97,37 @@ def test_pushes_and_overwrites(ps: pserver.Client, unique: Unique) -> None:
     assert ps.pull(other) == 7 and ps.pull(other).shape == ()
 
 
+def test_counts_what_it_does(
+    broker: Broker, job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PSERVER_STATS_DIR", str(tmp_path))
+    with pserver.connect(broker.url, job=job, trainer="a", timeout=HANG) as ps:
+        assert ps.stats().calls == 0
+        assert ps.begin_init()
+        ps.init_param("w", W)
+        ps.finish_init()
+        before = ps.stats()
+        ps.push("w", W, 1, 1)
+        ps.pull("w")
+        with pytest.raises(pserver.UnknownParameter):
+            ps.pull("nothing")
+        after = ps.stats()
+        assert after.calls == before.calls + 3
+        assert after.failed == {"UNKNOWN_PARAMETER": 1}
+        assert (after.records, after.reads) == (before.records + 1, before.reads + 1)
+        assert (after.resent, after.reconnects) == (0, 0)
+        assert after.sent_bytes >= before.sent_bytes + W.nbytes
+        assert after.received_bytes >= before.received_bytes + W.nbytes
+    # For the launcher, under the names that the TypeScript client gives them.
+    (file,) = tmp_path.iterdir()
+    left = json.loads(file.read_text())
+    assert (left["trainer"], left["calls"], left["failed"]) == ("a", after.calls, after.failed)
+    assert set(left) == {
+        *("trainer", "calls", "failed", "records", "resent", "reads"),
+        *("sentBytes", "receivedBytes", "reconnects"),
+    }
+
+
 def test_parts_are_those_of_numpy(ps: pserver.Client, unique: Unique) -> None:
     name = unique("w")
     ps.create_if_not_already_created(name, W)

@@ -93,7 +93,7 @@ class Owner {
       onFailed: ({ code }) => this.failures.push(code),
       onIncomplete: ({ message }) => this.incomplete.push(message),
     });
-    shard.observer = this.writer;
+    shard.observers = [this.writer];
   }
 
   fold(records: number): void {

@@ -74,6 +74,13 @@ class ClientInfo(Structure):
     )
 
 
+class ClientStats(Structure):
+    _fields_ = _fields(
+        "struct_size size, calls uint64, failed uint64[100], records uint64, resent uint64, "
+        "reads uint64, sent_bytes uint64, received_bytes uint64, reconnects uint64"
+    )
+
+
 class Gradient(Structure):
     _fields_ = _fields("name text, values Tensor, rows int64*, row_count size")
 
@@ -144,6 +151,7 @@ CALLS: Final = {
     "pserver_connect": "Options* pointer*",
     "pserver_close": "pointer int64",
     "pserver_describe": "pointer ClientInfo*",
+    "pserver_stats": "pointer ClientStats*",
     "pserver_canceller_new": "pointer*",
     "pserver_begin_init": "pointer bool int64 bool*",
     "pserver_init_param": "pointer text Tensor* Config* int64",

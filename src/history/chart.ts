@@ -1,6 +1,4 @@
-import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
-import { clockText, dateText } from "./event-text.ts";
-import { compactNumber } from "./numbers.ts";
+import type { UpdateEvent } from "../actors/journal/describe-record.ts";
 
 /** Number of points of a series above which neighbours are joined. */
 const POINTS_MAX = 4096;
@@ -74,19 +72,9 @@ export interface Chart extends ChartAxes {
 }
 
 /** Returns a chart as `--json` prints it. */
-export function chartEntry({ labels, x, y, leftOut, ...chart }: Chart): unknown {
+export function chartEntry({ labels, x, y, leftOut, ...chart }: Chart): object {
   return { ...chart, marks: labels, leftOut, x, y };
 }
-
-/** Returns what a chart shows, in one line. */
-export function chartHeading({ title, by, scale, notFiniteCount }: Chart): string {
-  const scaled = scale === "log" ? ", logarithmic" : "";
-  const crosses = notFiniteCount > 0 ? `; ${NOT_FINITE} not finite: ${notFiniteCount}` : "";
-  return `${title} by ${by === "time" ? "time (UTC)" : "step"}${scaled}${crosses}`;
-}
-
-/** How charts draw a value that is not finite, at their upper edge. */
-export const NOT_FINITE = "×";
 
 /** Collects the values of a chart from updates in their order, in bounded memory. */
 export class ChartCollector {
@@ -205,79 +193,4 @@ function extent<Point>(
     max = Math.max(max, high);
   }
   return { min, max };
-}
-
-const DAY_MS = 86_400_000;
-
-/** Returns round numbers between two ends, about `count` of them, ends included where they are round. */
-export function niceTicks(min: number, max: number, count: number): number[] {
-  if (!(max > min)) return [min];
-  const raw = (max - min) / Math.max(1, count);
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = ([1, 2, 5, 10].find((each) => each * power >= raw) ?? 10) * power;
-  const ticks: number[] = [];
-  for (let i = Math.ceil(min / step); i * step <= max + step * 1e-9; i++) {
-    // Rounds away what multiplication leaves, such as 0.30000000000000004.
-    ticks.push(Number((i * step).toPrecision(12)));
-  }
-  return ticks;
-}
-
-/** Writes a place on the horizontal axis. */
-export function xText({ by, x }: Chart, at: number): string {
-  if (by === "step") return compactNumber(at);
-  const span = x.max - x.min;
-  if (span >= 2 * DAY_MS) return dateText(at);
-  const clock = clockText(at);
-  return span < 10_000 ? clock : clock.slice(0, 8);
-}
-
-/** A vertical axis. */
-export interface YAxis {
-  /** Returns the place of a value: 0 at the lower end of the axis, 1 at the upper one. */
-  fraction(value: number): number;
-  /** Returns the value at a place. */
-  value(share: number): number;
-  /** Returns about `count` values to write on the axis. */
-  ticks(count: number): number[];
-}
-
-/** Makes the vertical axis of a chart. */
-export function yAxis({ scale, y }: Chart): YAxis {
-  if (scale === "log") return logAxis(y);
-  const { min, max } = widened(y);
-  return {
-    fraction: (value) => (value - min) / (max - min),
-    value: (share) => min + share * (max - min),
-    ticks: (count) => niceTicks(min, max, count),
-  };
-}
-
-/** Makes an axis on which equal ratios of values, which are all above 0, have equal distances. */
-function logAxis(y: Extent): YAxis {
-  const { min, max } = widened({ min: Math.log10(y.min), max: Math.log10(y.max) });
-  return {
-    fraction: (value) => (Math.log10(value) - min) / (max - min),
-    value: (share) => 10 ** (min + share * (max - min)),
-    ticks: (count) => logTicks(min, max, count),
-  };
-}
-
-/**
- * Returns powers of ten between two exponents, or, where there are too few, round values as `niceTicks` does.
- */
-function logTicks(min: number, max: number, count: number): number[] {
-  const every = Math.max(1, Math.ceil((max - min) / count));
-  const ticks: number[] = [];
-  for (let power = Math.ceil(min / every) * every; power <= max; power += every) {
-    ticks.push(Number(`1e${power}`));
-  }
-  return ticks.length > 1 ? ticks : niceTicks(10 ** min, 10 ** max, count);
-}
-
-/** Returns the ends of an axis, apart even if all values are the same. */
-export function widened({ min, max }: Extent): Extent {
-  if (max > min) return { min, max };
-  const margin = Math.abs(min) > 0 ? Math.abs(min) * 0.1 : 1;
-  return { min: min - margin, max: max + margin };
 }

@@ -1,0 +1,69 @@
+/** A shard as its owner reports it. */
+export interface ShardEntry {
+  readonly shard: number;
+  readonly state: string;
+  readonly generation?: number;
+  readonly seq?: number;
+  readonly endSeq?: number;
+  readonly snapshotSeq?: number;
+  readonly blocks?: number;
+  readonly valueBytes?: number;
+  readonly journalBytes?: number;
+  readonly journalBytesMax?: number;
+  readonly updates?: { readonly applied: number; readonly rejected: number };
+}
+
+/** What `pserver status --json` prints, as far as the page shows it. */
+export interface JobStatus {
+  readonly job: string;
+  readonly state: string;
+  readonly by: string;
+  readonly parameters: { readonly count: number; readonly ready: number; readonly bytes: number };
+  readonly hosts: readonly { readonly id: string; readonly shards: readonly number[] }[];
+  readonly trainers: readonly string[];
+  readonly shards: readonly ShardEntry[];
+  readonly synchronization: { readonly mode: string };
+  readonly tape?: { readonly bytes: number; readonly bytesMax: number };
+}
+
+/** An update as the log has it; see `pserver log --json`. */
+export interface UpdateEntry {
+  readonly time: string;
+  readonly shard: number;
+  readonly generation: number;
+  readonly seq: number;
+  readonly entry: number;
+  readonly trainer?: string;
+  readonly session?: number;
+  readonly number?: number;
+  readonly verb: string;
+  readonly step?: number;
+  readonly parameter?: string;
+  readonly block?: number;
+  readonly elements?: number;
+  readonly bytes?: number;
+  readonly norm?: number | string;
+  readonly behind?: number;
+  readonly outcome: string;
+  readonly code?: string;
+  readonly message?: string;
+  readonly note?: Readonly<Record<string, unknown>>;
+}
+
+/** What is known of a job at the moment, and lately. */
+export interface JobView {
+  readonly name: string;
+  readonly status: JobStatus | undefined;
+  /** The newest updates, the newest last. */
+  readonly updates: readonly UpdateEntry[];
+  /** Bytes of updates and updates a second, lately. */
+  readonly rate: { readonly bytes: number; readonly updates: number };
+}
+
+/** A view of a job, shown in a tab. */
+export interface View {
+  /** The element that shows it. */
+  readonly element: HTMLElement;
+  /** Called when something is new. */
+  update(job: JobView): void;
+}

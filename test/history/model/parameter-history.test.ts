@@ -1,0 +1,98 @@
+// Proves that the samples of a parameter are what its values were, in random trainings, and that their number is
+// bounded; and that a summary of a model counts its values, and says how they differ from those of another.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { viewElements } from "../../../src/history/compare-models.ts";
+import {
+  changesBetween,
+  HISTOGRAM_BARS,
+  summarizeModel,
+} from "../../../src/history/model-summary.ts";
+import { parameterHistory } from "../../../src/history/parameter-history.ts";
+import { LocalReplayer, replayModel } from "../../../src/history/replay/replayer.ts";
+import { failureOf } from "../failure.ts";
+import { historyOf, type Training, trainings } from "../written-training.ts";
+
+const { signal } = new AbortController();
+
+function norm(values: readonly number[]): number {
+  return Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
+}
+
+test("samples are the values that a parameter had after the records that changed it", async () => {
+  await fc.assert(
+    fc.asyncProperty(trainings, async (training) => {
+      const history = historyOf(training);
+      const expected = new Map<number, readonly number[]>();
+      let version = 0;
+      for (const shard of history.own.following()) {
+        const block = shard.block("w", 0);
+        if (block === undefined || block.version === version) continue;
+        version = block.version;
+        const values = [...viewElements("float32", block.values())].map(Number);
+        expected.set(history.own.timeOf(shard.seq), values);
+      }
+      const until = history.cut(history.own.lastSeq);
+      const samples = await parameterHistory(history, "w", until, signal);
+      expect(samples.map(({ timeMs }) => timeMs)).toEqual([...expected.keys()]);
+      for (const sample of samples) {
+        const finite = (expected.get(sample.timeMs) ?? []).filter(Number.isFinite);
+        expect(sample.norm).toBeCloseTo(norm(finite), 9);
+        expect(sample.min).toBe(finite.length === 0 ? undefined : Math.min(...finite));
+        expect(sample.max).toBe(finite.length === 0 ? undefined : Math.max(...finite));
+      }
+    }),
+    { numRuns: 40 },
+  );
+});
+
+function long(updates: number): Training {
+  const values = [1, 2, 3, 4, 5, 6];
+  const acts = Array.from({ length: updates }, () => {
+    return { trainer: "alice", parameter: "w", kind: "gradient", values } as const;
+  });
+  return { mode: "async", optimizer: "sgd", acts };
+}
+
+test("of many changes fewer are sampled, the last one always", async () => {
+  const history = historyOf(long(1000));
+  const until = history.cut(history.own.lastSeq);
+  const samples = await parameterHistory(history, "w", until, signal);
+  expect(samples.length).toBeGreaterThan(100);
+  expect(samples.length).toBeLessThanOrEqual(257);
+  expect(samples.at(-1)?.timeMs).toBe(history.own.timeOf(history.own.lastSeq));
+});
+
+test("a parameter that is not there", async () => {
+  const history = historyOf(long(1));
+  const until = history.cut(history.own.lastSeq);
+  expect(await failureOf(parameterHistory(history, "v", until, signal))).toMatchObject({
+    code: "UNKNOWN_PARAMETER",
+  });
+});
+
+test("a summary has each parameter's norm, ends and counts, and the changes since", async () => {
+  const history = historyOf(long(3));
+  const replayer = new LocalReplayer(history, signal);
+  const last = history.own.lastSeq;
+  const model = await replayModel(replayer, history.cut(last));
+  const found = [];
+  for await (const summary of summarizeModel(model, signal)) found.push(summary);
+  expect(found.map(({ name }) => name)).toEqual(["b", "w"]);
+  const [b, w] = found;
+  // All values of b are 1: one bar has them.
+  expect([b?.min, b?.max, b?.histogram[0]]).toEqual([1, 1, 6]);
+  const { data } = await model.tensor("w");
+  const values = [...(data as Float32Array)];
+  expect(w?.norm).toBeCloseTo(norm(values), 6);
+  expect([w?.min, w?.max, w?.nonFinite]).toEqual([Math.min(...values), Math.max(...values), 0]);
+  expect(w?.histogram).toHaveLength(HISTOGRAM_BARS);
+  expect(w?.histogram.reduce((sum, count) => sum + count, 0)).toBe(6);
+  expect([w?.histogram[0], w?.histogram.at(-1)]).toEqual([1, 1]);
+
+  const earlier = await replayModel(replayer, history.cut(last - 1));
+  expect(await changesBetween(earlier, model, signal)).toEqual([
+    { name: "b", differing: 0, largest: 0, mean: 0 },
+    { name: "w", differing: 6, largest: expect.closeTo(0.6, 5), mean: expect.closeTo(0.35, 5) },
+  ]);
+});
