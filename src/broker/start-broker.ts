@@ -285,7 +285,7 @@ export interface BrokerOptions extends BrokerConfig {
 
 /** A broker that this process has started and that accepts clients. */
 export interface Broker {
-  /** Such as `nats://127.0.0.1:4222`. */
+  /** Such as `nats://127.0.0.1:4222`, or `tls://…` if only that is taken. */
   readonly url: string;
   readonly port: number;
   readonly pid: number;
@@ -434,7 +434,7 @@ async function untilReady(
     throw new PserverError("NO_JETSTREAM", message, { configFile: options.configFile });
   }
   return {
-    url: `nats://${bracketed(dialled(host))}:${port}`,
+    url: `${options.authFile === undefined ? "nats" : "tls"}://${bracketed(dialled(host))}:${port}`,
     port,
     pid: running.pid,
     storeDir,

@@ -1,6 +1,6 @@
 import { join, resolve } from "node:path";
 import type { Host, HostOptions } from "../../actors/host/host.ts";
-import { type FoundBroker, findBroker, setUpBroker, startBroker } from "../../broker/index.ts";
+import { type FoundBroker, findBroker, setUpBroker } from "../../broker/index.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
 import { type ErrorCode, ensureError, type PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
@@ -9,14 +9,10 @@ import { hostEventPrinter } from "../host-events.ts";
 import { type HostFlags, hostArguments, toHostSettings } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
 import { unlessAborted } from "../signals.ts";
-import { keepToken, keptTokenFile, publishToken } from "./broker-token.ts";
-import {
-  BrokerKeeper,
-  KeptHost,
-  RunningHosts,
-  type StartedHost,
-  startHostProcess,
-} from "./kept-processes.ts";
+import { type AccessFlags, type BrokerAccess, openAccess } from "./broker-access.ts";
+import { keptTokenFile, publishToken } from "./broker-token.ts";
+import { KeptHost, RunningHosts, type StartedHost, startHostProcess } from "./kept-processes.ts";
+import { type BrokerReady, brokerDirectory, checkStore, LocalBrokers } from "./local-brokers.ts";
 
 /** Errors after which a broker can be provided. */
 const MISSING: readonly ErrorCode[] = ["NO_BROKER", "BROKER_TOO_OLD"];
@@ -83,14 +79,13 @@ function startLocalHost(options: HostOptions): StartedHost {
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Flags of a broker and its hosts on this machine. */
-export interface LocalServerFlags extends HostFlags {
-  readonly job: string;
+export interface LocalServerFlags extends HostFlags, AccessFlags {
   readonly port: number;
   readonly store: string;
   readonly hosts: number;
   readonly durable?: boolean;
-  /** Whether clients need no token. */
-  readonly noToken?: boolean;
+  /** Number of brokers that keep all data, each a copy; a single one by default. */
+  readonly cluster?: number;
 }
 
 /** Options of {@link startLocalServer}. */
@@ -106,9 +101,11 @@ export interface ServerReady {
   readonly hosts: readonly string[];
   readonly store: string;
   readonly modelDirectory: string;
-  readonly broker: { readonly pid: number; readonly version: string };
+  readonly brokers: readonly BrokerReady[];
   /** File with the token that clients need; absent if they need none. */
   readonly tokenFile?: string;
+  /** Files with the variables by which each trainer connects; absent without `--secure`. */
+  readonly trainers?: Readonly<Record<string, string>>;
 }
 
 /** A broker and hosts that this command has started and keeps running. */
@@ -127,10 +124,9 @@ interface ServerParts {
   readonly context: CliContext;
   readonly output: Output;
   readonly flags: LocalServerFlags;
-  readonly keeper: BrokerKeeper;
+  readonly brokers: LocalBrokers;
   readonly hosts: RunningHosts;
-  /** The token of the broker, if clients need one. */
-  readonly token: string | undefined;
+  readonly access: BrokerAccess;
 }
 
 /**
@@ -143,62 +139,51 @@ export async function startLocalServer(
   flags: LocalServerFlags,
   options: LocalServerOptions = {},
 ): Promise<LocalServer> {
-  const token = flags.noToken === true ? undefined : await keepToken(brokerDirectory(flags));
-  const keeper = await startKeeper(context, flags, output, { ...options, ...defined({ token }) });
-  const published = token && (await publishToken(context, output, { ...keeper.broker, token }));
+  const { cluster: count = 1 } = flags;
+  const store = resolve(flags.store);
+  checkStore(store, count);
+  const access = await openAccess(flags, store, tokenDirectory(flags), output);
+  const program = await findProgram(context, output);
+  const brokers = await LocalBrokers.start({
+    ...{ program, store, count, port: flags.port, access, signal: context.signal },
+    ...{ address: options.address, durable: flags.durable },
+    onMessage: (text) => output.warning(text),
+  });
+  const { token } = access;
+  const published =
+    token === undefined
+      ? []
+      : await Promise.all(
+          brokers.ports.map((port) => publishToken(context, output, { port, token })),
+        );
   const hosts = new RunningHosts((name, reason) => output.warning(describeEnd(name, reason)));
   const stop = async (): Promise<void> => {
     for (const error of await hosts.stop()) output.warning(error.message);
-    await keeper.stop();
-    if (published) await published.remove();
+    await brokers.stop();
+    for (const each of published) await each.remove();
   };
   try {
-    const brokerLost = keeper.failed.then((reason): never => {
+    const brokerLost = brokers.failed.then((reason): never => {
       throw reason;
     });
-    const parts = { context, output, flags, keeper, hosts, token };
-    const ready = await Promise.race([startHosts(parts), brokerLost]);
-    return { ready, token, failed: Promise.race([keeper.failed, hosts.allGone]), stop };
+    const ready = await Promise.race([
+      startHosts({ context, output, flags, brokers, hosts, access }),
+      brokerLost,
+    ]);
+    return { ready, token, failed: Promise.race([brokers.failed, hosts.allGone]), stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-/** Returns the directory that nats.conf names, so that a broker started by hand finds the same data. */
-function brokerDirectory({ store }: LocalServerFlags): string {
-  return join(resolve(store), "store");
-}
-
-async function startKeeper(
-  context: CliContext,
-  flags: LocalServerFlags,
-  output: Output,
-  { address, token }: LocalServerOptions & { readonly token?: string },
-): Promise<BrokerKeeper> {
-  const program = await findProgram(context, output);
-  const { signal } = context;
-  const keeper = await BrokerKeeper.start({
-    start: (port, onStoreStuck) =>
-      startBroker({
-        program,
-        storeDir: brokerDirectory(flags),
-        port: port ?? flags.port,
-        signal,
-        onStoreStuck,
-        ...defined({
-          durable: flags.durable,
-          host: address,
-          extraConfig: token && `authorization { token: "${token}" }`,
-        }),
-      }),
-    onMessage: (text) => output.warning(text),
-  });
-  return keeper;
+/** Returns the directory with the broker's token. */
+function tokenDirectory({ store, cluster = 1 }: LocalServerFlags): string {
+  return cluster === 1 ? brokerDirectory(resolve(store), 1, 0) : resolve(store);
 }
 
 async function startHosts(parts: ServerParts): Promise<ServerReady> {
-  const { context, flags, keeper, token } = parts;
+  const { context, flags, brokers, access } = parts;
   const store = resolve(flags.store);
   const modelDirectory = resolve(flags.modelDir ?? join(store, "models"));
   await makeDirectories(modelDirectory);
@@ -209,25 +194,28 @@ async function startHosts(parts: ServerParts): Promise<ServerReady> {
     keepInProcess(withModels, `host process ${i + 2}`),
   );
   const ids = await unlessAborted(context.signal, Promise.all(others.map(({ ready }) => ready)));
-  const { url, pid, version } = keeper.broker;
+  const { auth } = access;
   return {
-    url,
+    url: brokers.url,
     job: flags.job,
     hosts: [first, ...ids],
     store,
     modelDirectory,
-    broker: { pid, version },
-    ...(token !== undefined && { tokenFile: keptTokenFile(brokerDirectory(flags)) }),
+    brokers: brokers.ready,
+    ...(access.token !== undefined && { tokenFile: keptTokenFile(tokenDirectory(flags)) }),
+    ...(auth !== undefined && {
+      trainers: Object.fromEntries(auth.trainers.map((id) => [id, auth.variablesFile(id)])),
+    }),
   };
 }
 
 /** Keeps the first host running, in this process. */
-function keepHere({ flags, keeper, hosts, output, token }: ServerParts): KeptHost {
-  const { url } = keeper.broker;
+function keepHere({ flags, brokers, hosts, output, access }: ServerParts): KeptHost {
   const start = (): StartedHost =>
     startLocalHost({
-      connection: { servers: [url], timeoutMs: CONNECT_TIMEOUT_MS, ...defined({ token }) },
       ...toHostSettings(flags),
+      ...defined({ replicas: flags.cluster }),
+      ...access.connect({ servers: brokers.urls, timeoutMs: CONNECT_TIMEOUT_MS }),
       onEvent: hostEventPrinter(output),
     });
   return keepHost(hosts, output, "host 1", start);
@@ -235,14 +223,18 @@ function keepHere({ flags, keeper, hosts, output, token }: ServerParts): KeptHos
 
 /** Keeps a host running in a process of its own. */
 function keepInProcess(parts: ServerParts, name: string): KeptHost {
-  const { context, flags, keeper, hosts, output, token } = parts;
-  const args = ["--url", keeper.broker.url, "--job", flags.job, ...hostArguments(flags)];
+  const { context, flags, brokers, hosts, output, access } = parts;
+  const args = [
+    ...["--url", brokers.url, "--job", flags.job, ...hostArguments(flags)],
+    ...(flags.cluster === undefined ? [] : ["--replicas", String(flags.cluster)]),
+    ...access.hostArguments,
+  ];
   const environment = withoutConnection(context.environment);
   const start = (): StartedHost =>
     startHostProcess({
       command: thisCommand(),
       args,
-      environment: token === undefined ? environment : { ...environment, NATS_TOKEN: token },
+      environment: { ...environment, ...access.hostVariables },
       onMessage: (text) => output.message(`${name}: ${text}`),
     });
   return keepHost(hosts, output, name, start);
