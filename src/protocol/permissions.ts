@@ -29,6 +29,8 @@ const HOST_API = [
   "STREAM.INFO.*",
   // For journals in memory after a restart of the broker, in a cluster, and for `pserver recover`.
   "STREAM.NAMES",
+  // For the number of copies in a cluster, in `pserver status`.
+  "STREAM.LIST",
   "STREAM.CREATE.*",
   "STREAM.UPDATE.*",
   "STREAM.PURGE.*",

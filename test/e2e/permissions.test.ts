@@ -77,6 +77,7 @@ function ownSubjects(id: string): { acting: string[]; looking: string[] } {
 const HOST_CALLS = [
   "INFO",
   "STREAM.NAMES",
+  "STREAM.LIST",
   "STREAM.INFO.PS_mnist_0",
   "STREAM.CREATE.PS_mnist_0",
   "STREAM.UPDATE.PS_mnist_0",
@@ -94,7 +95,6 @@ const HOST_CALLS = [
 
 /** The other calls of JetStream's API. */
 const OTHER_CALLS = [
-  "STREAM.LIST",
   "STREAM.SNAPSHOT.PS_mnist_0",
   "STREAM.RESTORE.PS_mnist_0",
   "STREAM.PEER.REMOVE.PS_mnist_0",

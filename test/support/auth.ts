@@ -1,11 +1,16 @@
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { nkeys } from "@nats-io/transport-node";
 import type { HostOptions } from "../../src/actors/host/host.ts";
 import { AuthDirectory, type OtherUser } from "../../src/broker/auth/auth-directory.ts";
 import type { ConnectOptions } from "../../src/client/index.ts";
 import type { ConnectionSettings } from "../../src/transport/connection.ts";
 import { HANG_MS } from "./limits.ts";
+
+/** Length of a user's seed in its file, before the end of the line. */
+const SEED_BYTES = 58;
 
 /** Users, keys and certificates of one test's job, as `pserver auth init` makes them, in a temporary directory. */
 export class TestAuth {
@@ -32,18 +37,19 @@ export class TestAuth {
   }
 
   /** How a user connects. */
-  as(user: string, servers: readonly string[]): ConnectionSettings {
+  as(user: string, servers: readonly string[], timeoutMs: number = HANG_MS): ConnectionSettings {
     const tls = { caFile: this.directory.authorityFile };
-    return { servers, timeoutMs: HANG_MS, tls, nkeyFile: this.keyFile(user) };
+    return { servers, timeoutMs, tls, nkeyFile: this.keyFile(user) };
   }
 
   /** Options of a host's two users. */
   host(
     servers: readonly string[],
+    timeoutMs: number = HANG_MS,
   ): Pick<HostOptions, "connection" | "answerConnection" | "acrossAccounts"> {
     return {
-      connection: this.as("host", servers),
-      answerConnection: this.as("answers", servers),
+      connection: this.as("host", servers, timeoutMs),
+      answerConnection: this.as("answers", servers, timeoutMs),
       acrossAccounts: true,
     };
   }
@@ -53,9 +59,14 @@ export class TestAuth {
     return { nkey: this.keyFile(user), tlsCa: this.directory.authorityFile };
   }
 
-  /** Variables by which a command connects. */
+  /** Variables by which a command, or a program with the C library, connects. */
   variables(user: string): Record<string, string> {
-    return { NATS_NKEY: this.keyFile(user), NATS_CA: this.directory.authorityFile };
+    const file = this.keyFile(user);
+    return {
+      NATS_NKEY: file,
+      NATS_NKEY_PUBLIC: nkeys.fromSeed(readFileSync(file).subarray(0, SEED_BYTES)).getPublicKey(),
+      NATS_CA: this.directory.authorityFile,
+    };
   }
 
   async remove(): Promise<void> {

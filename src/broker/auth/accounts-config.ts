@@ -1,7 +1,7 @@
 import { JobPermissions, type Permissions } from "../../protocol/permissions.ts";
 
 /** A user of the broker, known by the public key of an nkey. */
-export interface User {
+interface User {
   /** What the user is for, as a comment. */
   readonly name: string;
   readonly publicKey: string;

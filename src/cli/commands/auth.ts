@@ -1,12 +1,14 @@
 import { Argument, type Command } from "commander";
 import type { AuthDirectory } from "../../broker/auth/auth-directory.ts";
-import { mismatch } from "../../protocol/errors.ts";
+import { mismatch, visible } from "../../protocol/errors.ts";
 import { ADMIN_ID, OBSERVER_ID } from "../../protocol/permissions.ts";
+import { shellWord } from "../../system/shell-word.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { addJobOption, addOutputOptions } from "../options/connection-options.ts";
 import { parseId } from "../options/parse-values.ts";
+import { formatCount } from "../output/amounts.ts";
 import type { OutputFlags } from "../output/output.ts";
-import { loadAuth, TRAINER_DEFAULT } from "../up/broker-access.ts";
+import { loadAuth, TRAINER_DEFAULT, TRAINERS_SHOWN } from "../up/broker-access.ts";
 
 /** What can be done with a directory. */
 const ACTIONS = ["init", "add"] as const;
@@ -41,14 +43,16 @@ async function runAuth(action: Action, path: string, flags: AuthFlags): Promise<
 /** Says what is in the directory, and how to use it. */
 function describeAuth(action: Action, auth: AuthDirectory): string[] {
   const { path, job, trainers } = auth;
-  const users = [...trainers, OBSERVER_ID, ADMIN_ID];
+  const users = [...trainers.slice(0, TRAINERS_SHOWN), OBSERVER_ID, ADMIN_ID];
+  const more = trainers.length - TRAINERS_SHOWN;
   const next =
     action === "init"
-      ? `start:  pserver up --secure ${path} --job ${job}`
+      ? `start:  pserver up --secure ${shellWord(path)} --job ${job}`
       : "A broker that runs takes the new trainers after:  nats-server --signal reload";
   return [
     `${path}: users, permissions and TLS of job ${job}`,
-    ...users.map((id) => `  ${id}: ${auth.variablesFile(id)}`),
+    ...users.map((id) => `  ${visible(id)}: ${auth.variablesFile(id)}`),
+    ...(more > 0 ? [`  ${formatCount(more, "more trainer")} likewise`] : []),
     next,
   ];
 }

@@ -9,6 +9,7 @@ import { formatCount } from "../output/amounts.ts";
 import type { Paint } from "../output/colors.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
 import { untilAborted } from "../signals.ts";
+import { TRAINERS_SHOWN } from "../up/broker-access.ts";
 import { addNoTokenOption } from "../up/broker-token.ts";
 import type { BrokerReady } from "../up/local-brokers.ts";
 import { type LocalServerFlags, type ServerReady, startLocalServer } from "../up/local-server.ts";
@@ -61,7 +62,8 @@ function describeAccess(ready: ServerReady): [title: string, text: string][] {
   const { url, job, tokenFile, trainers } = ready;
   const look = `pserver status --url ${url}${job === JOB_DEFAULT ? "" : ` --job ${job}`}`;
   if (trainers !== undefined) {
-    const connects = Object.values(trainers).map((file): [string, string] => {
+    const files = Object.values(trainers).slice(0, TRAINERS_SHOWN);
+    const connects = files.map((file): [string, string] => {
       return ["trainer", `set -a; . ${shellWord(file)}; PSERVER_URL=${url}; set +a`];
     });
     return [...connects, ["look", `${look} --trainer observer, with observer.env likewise`]];

@@ -10,6 +10,9 @@ import { keepToken } from "./broker-token.ts";
 /** The only trainer that a directory of users has unless others are named. */
 export const TRAINER_DEFAULT = "trainer-1";
 
+/** Number of trainers whose files are told to people. */
+export const TRAINERS_SHOWN = 3;
+
 /** Loads what makes keys and certificates: other commands start faster without it. */
 export function loadAuth(): Promise<typeof import("../../broker/auth/auth-directory.ts")> {
   return import("../../broker/auth/auth-directory.ts");

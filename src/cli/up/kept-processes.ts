@@ -125,6 +125,8 @@ export interface KeptHostOptions {
   readonly name: string;
   readonly start: () => StartedHost;
   readonly onMessage: (text: string) => void;
+  /** Called with the id of a host that has served and ended by itself. */
+  readonly onDied?: (id: string) => void;
   readonly pause?: Pause;
 }
 
@@ -160,6 +162,9 @@ export class KeptHost implements RunningHost {
     this.#running = host;
     const ended = host.stopped.finally(() => {
       this.#running = undefined;
+      if (this.#stopping.signal.aborted) return;
+      // One that never served has no id, and holds nothing.
+      host.ready.then(this.#options.onDied, () => undefined);
     });
     return { ended };
   }

@@ -49,7 +49,7 @@ const PORT_MAX = 65_535;
 const BROKER_DIRECTORY = "broker-";
 
 /** The most brokers of a cluster. */
-export const BROKERS_MAX = 5;
+const BROKERS_MAX = 5;
 
 /** The brokers of a local server, which are kept running: a single one, or a cluster on loopback. */
 export class LocalBrokers {
@@ -224,7 +224,7 @@ function brokerOptions(
  * Returns the lines by which a broker is one of a cluster on this machine. Only a broker that has the certificate of
  * `--secure`, or the token, may connect as another one: what it says is believed.
  */
-export function clusterConfig(
+function clusterConfig(
   number: number,
   routesPorts: readonly number[],
   { token, auth }: Pick<BrokerAccess, "token" | "auth">,

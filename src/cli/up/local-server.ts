@@ -47,16 +47,22 @@ export async function findProgram(
   }
 }
 
+/** The host in this process, while there is one. */
+interface LocalHost {
+  running?: Host;
+}
+
 /**
  * Starts a host in this process. Its code is loaded here, so that other commands start faster. `stop`
  * does not wait for a host that is still starting, which may hang: this process ends next.
  */
-function startLocalHost(options: HostOptions): StartedHost {
+function startLocalHost(options: HostOptions, local: LocalHost): StartedHost {
   let running: Host | undefined;
   let isStopping = false;
   const start = async (): Promise<Host> => {
     const { startHost } = await import("../../actors/host/start-host.ts");
     running = await startHost(options);
+    local.running = running;
     if (isStopping) await running.close();
     return running;
   };
@@ -127,6 +133,7 @@ interface ServerParts {
   readonly brokers: LocalBrokers;
   readonly hosts: RunningHosts;
   readonly access: BrokerAccess;
+  readonly local: LocalHost;
 }
 
 /**
@@ -167,7 +174,7 @@ export async function startLocalServer(
       throw reason;
     });
     const ready = await Promise.race([
-      startHosts({ context, output, flags, brokers, hosts, access }),
+      startHosts({ context, output, flags, brokers, hosts, access, local: {} }),
       brokerLost,
     ]);
     return { ready, token, failed: Promise.race([brokers.failed, hosts.allGone]), stop };
@@ -210,20 +217,24 @@ async function startHosts(parts: ServerParts): Promise<ServerReady> {
 }
 
 /** Keeps the first host running, in this process. */
-function keepHere({ flags, brokers, hosts, output, access }: ServerParts): KeptHost {
-  const start = (): StartedHost =>
-    startLocalHost({
-      ...toHostSettings(flags),
-      ...defined({ replicas: flags.cluster }),
-      ...access.connect({ servers: brokers.urls, timeoutMs: CONNECT_TIMEOUT_MS }),
-      onEvent: hostEventPrinter(output),
-    });
-  return keepHost(hosts, output, "host 1", start);
+function keepHere({ flags, brokers, hosts, output, access, local }: ServerParts): KeptHost {
+  const options: HostOptions = {
+    ...toHostSettings(flags),
+    ...defined({ replicas: flags.cluster }),
+    ...access.connect({ servers: brokers.urls, timeoutMs: CONNECT_TIMEOUT_MS }),
+  };
+  const host = KeptHost.start({
+    name: "host 1",
+    start: () => startLocalHost({ ...options, onEvent: hostEventPrinter(output) }, local),
+    onMessage: (text) => output.warning(text),
+  });
+  hosts.add("host 1", host);
+  return host;
 }
 
-/** Keeps a host running in a process of its own. */
+/** Keeps a host running in a process of its own. If that dies, the host in this process takes its shards at once. */
 function keepInProcess(parts: ServerParts, name: string): KeptHost {
-  const { context, flags, brokers, hosts, output, access } = parts;
+  const { context, flags, brokers, hosts, output, access, local } = parts;
   const args = [
     ...["--url", brokers.url, "--job", flags.job, ...hostArguments(flags)],
     ...(flags.cluster === undefined ? [] : ["--replicas", String(flags.cluster)]),
@@ -237,16 +248,12 @@ function keepInProcess(parts: ServerParts, name: string): KeptHost {
       environment: { ...environment, ...access.hostVariables },
       onMessage: (text) => output.message(`${name}: ${text}`),
     });
-  return keepHost(hosts, output, name, start);
-}
-
-function keepHost(
-  hosts: RunningHosts,
-  output: Output,
-  name: string,
-  start: () => StartedHost,
-): KeptHost {
-  const host = KeptHost.start({ name, start, onMessage: (text) => output.warning(text) });
+  const onMessage = (text: string): void => output.warning(text);
+  const onDied = (id: string): void => {
+    // If this fails, other hosts wait for the leases to end.
+    local.running?.releaseDead(id).catch((error: unknown) => onMessage(ensureError(error).message));
+  };
+  const host = KeptHost.start({ name, start, onMessage, onDied });
   hosts.add(name, host);
   return host;
 }
