@@ -2,6 +2,7 @@ import { escapeId } from "./names.ts";
 import {
   CONTROL_VERBS,
   HOST_VERBS,
+  HOSTS_QUEUE,
   JobSubjects,
   LIFECYCLE_VERBS,
   OWNER_VERBS,
@@ -19,9 +20,6 @@ export interface Permissions {
 export const OBSERVER_ID = "observer";
 /** See {@link OBSERVER_ID}. */
 export const ADMIN_ID = "admin";
-
-/** Group in which hosts share requests that any of them may answer. */
-const HOSTS_GROUP = "hosts";
 
 /** What a host asks of JetStream. The last token is any stream of its account: a wildcard matches no part of a name. */
 const HOST_API = [
@@ -73,8 +71,8 @@ export class JobPermissions {
     return {
       publish: [`${this.#inboxes()}.>`, "_R_.>"],
       subscribe: [
-        `${this.#subjects.allLifecycle()} ${HOSTS_GROUP}`,
-        `${this.#subjects.allControl()} ${HOSTS_GROUP}`,
+        `${this.#subjects.allLifecycle()} ${HOSTS_QUEUE}`,
+        `${this.#subjects.allControl()} ${HOSTS_QUEUE}`,
         this.#subjects.allStops(),
         this.#subjects.allPulls(),
         ...[requests.outcome, requests.step, requests.read, requests.owner].map(ofAnyShard),
