@@ -81,9 +81,14 @@ export class AuthDirectory {
     const job = checkJobName(settings.job);
     checkIds(settings.trainers, []);
     const names = [...new Set([...LOCAL_NAMES, ...settings.names.map(checkName)])];
-    await clear(directory, force);
-    await makeDirectories(join(directory, "trainers"));
+    if (!force && (await filesOf(directory)).length > 0) {
+      const expected = "no files, or --force, which makes all keys anew";
+      throw mismatch("BAD_VALUE", directory, expected, "files");
+    }
+    // Before anything is removed: it needs a program that may be missing.
     const certificates = await makeCertificates(names);
+    await clear(directory);
+    await makeDirectories(join(directory, "trainers"));
     await write(join(directory, "ca.pem"), certificates.authority);
     await write(join(directory, "ca.key"), certificates.authorityKey);
     await write(join(directory, "server.pem"), certificates.server);
@@ -273,14 +278,8 @@ async function write(file: string, text: string): Promise<void> {
   await writeFileAtomically(file, content, FILE_MODES.model);
 }
 
-/** Removes what would be left of an earlier directory. @throws BAD_VALUE if it has files, and `force` is false. */
-async function clear(directory: string, force: boolean): Promise<void> {
-  const files = await filesOf(directory);
-  if (files.length === 0) return;
-  if (!force) {
-    const expected = "no files, or --force, which makes all keys anew";
-    throw mismatch("BAD_VALUE", directory, expected, "files");
-  }
+/** Removes what would be left of an earlier directory. */
+async function clear(directory: string): Promise<void> {
   // First: what is left, should this process end here, does not count as complete.
   await io("remove", directory, rm(join(directory, LIST), { force: true }));
   const trainers = join(directory, "trainers");

@@ -145,3 +145,23 @@ test.each([
     message: expect.stringContaining("auth.json"),
   });
 });
+
+test("without openssl nothing is made, and nothing is lost", async () => {
+  const path = process.env["PATH"];
+  process.env["PATH"] = home;
+  try {
+    const refused = {
+      code: "UNSUPPORTED",
+      message: expect.stringContaining("there is no openssl"),
+    };
+    await expect(AuthDirectory.make(directory, SETTINGS, false)).rejects.toMatchObject(refused);
+    expect(await AuthDirectory.open(directory)).toBeUndefined();
+    process.env["PATH"] = path;
+    await AuthDirectory.make(directory, SETTINGS, false);
+    process.env["PATH"] = home;
+    await expect(AuthDirectory.make(directory, SETTINGS, true)).rejects.toMatchObject(refused);
+    expect((await AuthDirectory.open(directory))?.trainers).toEqual(SETTINGS.trainers);
+  } finally {
+    process.env["PATH"] = path;
+  }
+});
