@@ -36,6 +36,8 @@ export interface BrokerConfig {
   readonly durable?: boolean;
   /** Lines for the `jetstream` block, such as limits. Not with `configFile`. */
   readonly jetstreamConfig?: string;
+  /** File with users and TLS, as `pserver auth init` makes it; the broker's URL is then `tls://`. */
+  readonly authFile?: string;
   /** Lines at the end of the configuration; they override earlier settings. */
   readonly extraConfig?: string;
 }
@@ -95,12 +97,11 @@ export function writeBrokerConfig(settings: BrokerConfig, fileBytesMax?: number)
   const included = settings.configFile ?? join(packageRoot(), "nats.conf");
   const lines = [
     "# Written at each start of the broker; changes are lost.",
-    // An include is relative to the including file, even if it begins with a slash.
-    `include ${quoted(`./${relative(storeDir, resolve(included))}`)}`,
+    include(storeDir, included),
   ];
   const flags: string[] = [];
   if (settings.configFile === undefined) {
-    lines.push("jetstream {", `  store_dir: ${quoted(storeDir)}`);
+    lines.push("jetstream {", `  store_dir: ${quotedPath(storeDir)}`);
     if (settings.durable === true) lines.push("  sync_interval: always");
     if (fileBytesMax !== undefined) lines.push(`  max_file: ${fileBytesMax}`);
     if (settings.jetstreamConfig !== undefined) lines.push(settings.jetstreamConfig);
@@ -115,11 +116,18 @@ export function writeBrokerConfig(settings: BrokerConfig, fileBytesMax?: number)
     }
     flags.push("-sd", storeDir);
   }
+  if (settings.authFile !== undefined) lines.push(include(storeDir, settings.authFile));
   if (settings.extraConfig !== undefined) lines.push(settings.extraConfig);
   return { text: `${lines.join("\n")}\n`, flags };
 }
 
-function quoted(path: string): string {
+/** Includes a file, by its path from the including one: nats-server takes even one with a slash before it for that. */
+function include(storeDir: string, file: string): string {
+  return `include ${quotedPath(`./${relative(storeDir, resolve(file))}`)}`;
+}
+
+/** Writes a path into a configuration. @throws BAD_PATH if it holds a quote, a backslash or a control character. */
+export function quotedPath(path: string): string {
   if (!UNSAFE.test(path)) return `"${path}"`;
   throw new PserverError(
     "BAD_PATH",

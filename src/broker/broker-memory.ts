@@ -24,6 +24,8 @@ export interface BrokerMemory {
   readonly environment: Environment;
   /** The most that the broker shall use, whatever the environment says. */
   readonly limitBytes?: number | undefined;
+  /** How many brokers the share of one is for: those of a cluster on this machine; 1 by default. */
+  readonly brokers?: number | undefined;
   /** Bytes of memory that the broker shares with other processes; found out by default. */
   readonly totalBytes?: number;
 }
@@ -36,11 +38,12 @@ export interface BrokerMemory {
 export function limitMemory({
   environment,
   limitBytes,
+  brokers = 1,
   totalBytes = totalMemoryBytes(),
 }: BrokerMemory): Environment {
   if (limitBytes !== undefined) checkLimit(limitBytes, totalBytes);
   const { GOMEMLIMIT: limit = "", GOGC: growth = "" } = environment;
-  const share = Math.max(MIN_BYTES, Math.floor(totalBytes * MEMORY_SHARE));
+  const share = Math.max(MIN_BYTES, Math.floor((totalBytes * MEMORY_SHARE) / brokers));
   const chosen = limitBytes ?? (limit === "" ? share : undefined);
   return {
     ...environment,

@@ -2,4 +2,4 @@
 
 export { type FoundBroker, findBroker } from "./find-broker.ts";
 export { setUpBroker } from "./set-up-broker.ts";
-export { type Broker, type BrokerExit, startBroker } from "./start-broker.ts";
+export { type Broker, type BrokerExit, type BrokerOptions, startBroker } from "./start-broker.ts";

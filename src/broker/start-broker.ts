@@ -289,6 +289,8 @@ export interface BrokerOptions extends BrokerConfig {
    * quarter of what the machine or the control group has.
    */
   readonly memoryBytes?: number;
+  /** How many brokers that quarter is for: those of a cluster on this machine; 1 by default. */
+  readonly brokersHere?: number;
   /** Receives each line of the broker's log. */
   readonly onLog?: (line: string) => void;
   /** Called for each record refused because a full disk has made the store unwritable until a restart. */
@@ -299,7 +301,7 @@ export interface BrokerOptions extends BrokerConfig {
 
 /** A broker that this process has started and that accepts clients. */
 export interface Broker {
-  /** Such as `nats://127.0.0.1:4222`. */
+  /** Such as `nats://127.0.0.1:4222`, or `tls://…` if only that is taken. */
   readonly url: string;
   readonly port: number;
   readonly pid: number;
@@ -336,7 +338,8 @@ const GREETING_TIMEOUT_MS = 10_000;
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const storeDir = resolve(options.storeDir);
   const { env: own } = process;
-  const environment = limitMemory({ environment: own, limitBytes: options.memoryBytes });
+  const { memoryBytes: limitBytes, brokersHere: brokers } = options;
+  const environment = limitMemory({ environment: own, limitBytes, brokers });
   const program = options.program ?? (await findBroker(process.env, options.signal));
   throwIfAborted(options);
   const lock = await lockStore(storeDir);
@@ -448,7 +451,7 @@ async function untilReady(
     throw new PserverError("NO_JETSTREAM", message, { configFile: options.configFile });
   }
   return {
-    url: `nats://${bracketed(dialled(host))}:${port}`,
+    url: `${options.authFile === undefined ? "nats" : "tls"}://${bracketed(dialled(host))}:${port}`,
     port,
     pid: running.pid,
     storeDir,

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { PserverError } from "../protocol/errors.ts";
+import { registerAuth } from "./commands/auth.ts";
 import { registerCompleteNames, registerCompletion } from "./commands/completion.ts";
 import { registerDoctor } from "./commands/doctor.ts";
 import { registerGet } from "./commands/get.ts";
@@ -80,7 +81,7 @@ const GROUPS: readonly (readonly [
   string,
   readonly ((program: Command, context: CliContext) => void)[],
 ])[] = [
-  ["Serve", [registerUp, registerSetup, registerHost, registerRun]],
+  ["Serve", [registerUp, registerSetup, registerAuth, registerHost, registerRun]],
   ["Look at a job", [registerStatus, registerLs, registerGet, registerJobs, registerDoctor]],
   ["Change a model", [registerSet, registerSave, registerLoad, registerRemove]],
   [

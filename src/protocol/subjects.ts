@@ -43,6 +43,9 @@ export const CONTROL_VERBS = ["save", "stop", "snapshot", "hosts", "versions"] a
 /** One of {@link CONTROL_VERBS}. */
 export type ControlVerb = (typeof CONTROL_VERBS)[number];
 
+/** Queue group in which hosts share the requests that any of them may answer. */
+export const HOSTS_QUEUE = "hosts";
+
 /** Verbs of requests that hosts send to the owner of a shard. */
 export const OWNER_VERBS = [
   "check",

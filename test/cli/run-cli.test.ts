@@ -8,6 +8,7 @@ const COMMANDS = [
   ...[
     "up",
     "setup",
+    "auth",
     "host",
     "run",
     "status",

@@ -74,7 +74,7 @@ async function up(store: string, ...args: string[]): Promise<Up> {
     url: ready.url,
     store,
     pid: checkedPid(child.pid),
-    brokerPid: ready.broker.pid,
+    brokerPid: ready.brokers[0].pid,
     hosts: ready.hosts,
     run: (...others) =>
       run(withTimeLimit(others), { environment: { ...TIME_LIMIT, PSERVER_URL: ready.url } }),

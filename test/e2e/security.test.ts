@@ -1,16 +1,11 @@
-// Proves on a real broker, configured with the very files of examples/nats that docs/guides/secure.md
-// explains, that their users suffice for everything a job does and for nothing else: each forbidden
-// act is tried on a raw connection, requests whose answers are aimed at what only hosts may write
-// leave every stream and bucket as it was, and certificates are checked by client and host.
-import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+// Proves on a real broker with the users of `pserver auth init` that they suffice for everything a job does; that what
+// is denied is told; that requests whose answers are aimed at what only hosts may write leave every stream and bucket as
+// it was; and that certificates are checked by client and host. What each user may do is tried by permissions.test.ts.
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
-import {
-  connect as connectRaw,
-  type NatsConnection,
-  PermissionViolationError,
-} from "@nats-io/transport-node";
+import { type NatsConnection, PermissionViolationError } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../src/actors/host/host.ts";
 import {
@@ -24,55 +19,49 @@ import {
   parseStepReply,
   throwIfError,
 } from "../../src/protocol/index.ts";
-import type { ConnectionSettings } from "../../src/transport/connection.ts";
+import { type ConnectionSettings, openConnection } from "../../src/transport/connection.ts";
 import { run as runCommand } from "../cli/spawn-command.ts";
+import { TestAuth } from "../support/auth.ts";
 import { makeCertificates } from "../support/certificates.ts";
 import { TestJob } from "../support/host.ts";
 import { HANG_MS, LASTING_LEASE_MS } from "../support/limits.ts";
 
-const EXAMPLES = join(import.meta.dirname, "../../examples/nats");
 const JOB = "mnist";
 const SUBJECTS = new JobSubjects(JOB);
-const [SHARDS, PASSWORD] = [2, "word"];
-
-const PASSWORDS = ["HOST", "ANSWERS", "TRAINER_1", "TRAINER_2", "OBSERVER"];
-for (const name of PASSWORDS) process.env[`PSERVER_${name}_PASSWORD`] = PASSWORD;
+const SHARDS = 2;
 
 /** How long a test waits for what the broker says on another connection. */
 const WAIT = { timeout: HANG_MS, interval: 20 };
 
 let home: string;
+let auth: TestAuth;
 let job: TestJob;
 const raw: NatsConnection[] = [];
 
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "pserver-security-"));
   await mkdir(join(home, "models"));
+  // An authority that has signed nothing.
   await makeCertificates(home);
-  process.env["PSERVER_TLS_CERT"] = join(home, "server.pem");
-  process.env["PSERVER_TLS_KEY"] = join(home, "server.key");
-  const files = ["accounts.conf", "tls.conf"].map((name) => readFile(join(EXAMPLES, name), "utf8"));
-  job = await TestJob.start({}, { extraConfig: (await Promise.all(files)).join("\n") });
+  auth = await TestAuth.make(JOB, ["trainer-1", "trainer-2"]);
+  job = await TestJob.start({}, { authFile: auth.directory.configFile });
   await startHost("h1");
 });
 
 afterAll(async () => {
   await Promise.all(raw.map((connection) => connection.close()));
   await job.remove();
+  await auth.remove();
   await rm(home, { recursive: true, force: true });
 });
 
-/** How a host, or a trainer, trusts the broker. */
-const tls = (authority = "ca"): { caFile: string } => ({ caFile: join(home, `${authority}.pem`) });
-
-/** How a user of a host connects. */
-const as = (user: string, authority = "ca"): ConnectionSettings => ({
-  servers: [job.broker.url],
-  timeoutMs: HANG_MS,
-  tls: tls(authority),
-  user,
-  password: PASSWORD,
+/** How a user of a host connects; `caFile`: the authority that it trusts. */
+const as = (user: string, caFile = auth.directory.authorityFile): ConnectionSettings => ({
+  ...auth.as(user, [job.broker.url]),
+  tls: { caFile },
 });
+
+const otherAuthority = (): string => join(home, "other-ca.pem");
 
 const hostOptions = (id: string, user: string, answers: string): Partial<HostOptions> => ({
   ...{ job: JOB, id, shards: SHARDS, modelDirectory: join(home, "models") },
@@ -89,12 +78,11 @@ const startHost = (id: string, options: Partial<HostOptions> = {}): ReturnType<T
   job.host({ ...hostOptions(id, "host", "answers"), ...options });
 
 const trainer = (id: string, user = id): ReturnType<TestJob["trainer"]> =>
-  job.trainer(id, { job: JOB, user, password: PASSWORD, tlsCa: tls().caFile });
+  job.trainer(id, { job: JOB, ...auth.trainer(user) });
 
 /** A connection that does what it is told, without the client's good manners. */
 async function rawUser(user: string, inboxPrefix: string): Promise<NatsConnection> {
-  const options = { servers: job.broker.url, user, pass: PASSWORD, inboxPrefix };
-  const connection = await connectRaw({ ...options, tls: tls() });
+  const connection = await openConnection(as(user), { name: "raw", inboxPrefix });
   raw.push(connection);
   return connection;
 }
@@ -138,7 +126,7 @@ async function piecesOf(connection: NatsConnection): Promise<boolean[]> {
   return pieces;
 }
 
-test("the users of the sample suffice for a job's whole life", async () => {
+test("the users suffice for a job's whole life", async () => {
   const first = await trainer("trainer-1");
   expect(await first.beginInit()).toBe(true);
   // Large enough for blocks on every shard.
@@ -208,7 +196,7 @@ test.each([
 ])("the doctor works with %s, and skips what that user may not", async (user, args, checked) => {
   const { code, stdout, stderr } = await runCommand(
     ["doctor", "--url", job.broker.url, "--job", JOB, "--json", ...args],
-    { environment: { NATS_USER: user, NATS_PASSWORD: PASSWORD, NATS_CA: tls().caFile } },
+    { environment: auth.variables(user) },
   );
   const { checks } = JSON.parse(stdout || stderr);
   const bad = checks.filter(({ status }: { status: string }) => /warn|fail/.test(status));
@@ -219,85 +207,13 @@ test.each([
 });
 
 describe("denied", () => {
-  test("a trainer, everything that is not its own", async () => {
-    const connection = await rawUser("trainer-1", SUBJECTS.inbox("trainer-1"));
-    const refused = refusals(connection);
-    const publish = [
-      SUBJECTS.log(0, "trainer-2", "push", "w", 0),
-      SUBJECTS.pull("w", 0, "trainer-2"),
-      SUBJECTS.clock(0, "trainer-2"),
-      SUBJECTS.outcome(0, "trainer-2"),
-      SUBJECTS.step(0, "trainer-2"),
-      SUBJECTS.lifecycle("trainer-2", "leave"),
-      SUBJECTS.control("trainer-2", "save"),
-      SUBJECTS.hostLog(0, "rules"),
-      SUBJECTS.hostLog(0, "floor"),
-      SUBJECTS.owner(0, "h2", "snapshot"),
-      SUBJECTS.manifest(0),
-      `$KV.${SUBJECTS.bucket()}.settings`,
-      `$KV.${SUBJECTS.leaseBucket()}.shard.0`,
-      "$JS.API.INFO",
-      `$JS.API.STREAM.PURGE.${SUBJECTS.journalStream(0, 1)}`,
-      `$JS.API.CONSUMER.CREATE.${SUBJECTS.journalStream(0, 1)}.spy`,
-      `${SUBJECTS.inbox("trainer-2")}.x`,
-      `${SUBJECTS.hostInbox("h2")}.x`,
-      "_R_.guess",
-      new JobSubjects("other").log(0, "trainer-1", "push", "w", 0),
-    ];
-    const subscribe = [
-      `${SUBJECTS.inbox("trainer-2")}.>`,
-      `${SUBJECTS.hostInbox("h2")}.>`,
-      "_INBOX_mnist.>",
-      "_INBOX.>",
-      SUBJECTS.shardLog(0),
-      SUBJECTS.allLifecycle(),
-      "$KV.>",
-      "$JS.>",
-      ">",
-    ];
-    for (const subject of publish) connection.publish(subject);
-    for (const subject of subscribe) connection.subscribe(subject, { callback: () => undefined });
-    // A refused subscription ends by itself; a refused publication is only told.
-    await expect
-      .poll(() => refused.size, WAIT)
-      .toBeGreaterThanOrEqual(publish.length + subscribe.length);
-    expect([...refused].sort()).toEqual(
-      [
-        ...publish.map((subject) => `publish ${subject}`),
-        ...subscribe.map((subject) => `subscription ${subject}`),
-      ].sort(),
-    );
-  });
-
-  test("the answering user, everything but answers; the writing user, answers", async () => {
-    const answers = await rawUser("answers", SUBJECTS.hostInbox("x"));
-    const control = await rawUser("host", SUBJECTS.hostInbox("x"));
-    const [asAnswers, asControl] = [refusals(answers), refusals(control)];
-    const journal = SUBJECTS.hostLog(0, "rules");
-    const purge = `$JS.API.STREAM.PURGE.${SUBJECTS.journalStream(0, 1)}`;
-    const settings = `$KV.${SUBJECTS.bucket()}.settings`;
-    for (const subject of [journal, purge, settings]) answers.publish(subject);
-    const others = [`${SUBJECTS.inbox("trainer-1")}.x`, SUBJECTS.log(0, "a", "push", "w", 0)];
-    for (const subject of others) control.publish(subject);
-    const expected = [journal, purge, settings].map((subject) => `publish ${subject}`);
-    await expect.poll(() => [...asAnswers], WAIT).toEqual(expected);
-    await expect
-      .poll(() => [...asControl], WAIT)
-      .toEqual(others.map((subject) => `publish ${subject}`));
-  });
-
   test("is told by the client, with what was denied", async () => {
     await expect(trainer("trainer-2", "trainer-1")).rejects.toMatchObject({
       code: "DENIED",
       message: expect.stringContaining("trainer-2"),
     });
     await expect(
-      job.trainer("trainer-1", {
-        job: JOB,
-        user: "trainer-1",
-        password: "no",
-        tlsCa: tls().caFile,
-      }),
+      job.trainer("trainer-1", { job: JOB, tlsCa: auth.directory.authorityFile }),
     ).rejects.toMatchObject({ code: "DENIED" });
     await expect(trainer("observer")).rejects.toMatchObject({
       code: "DENIED",
@@ -419,9 +335,9 @@ async function ownRecords(control: NatsConnection, id: string): Promise<number> 
 
 describe("certificates", () => {
   test("a client that trusts another authority is refused", async () => {
-    const options = { job: JOB, user: "trainer-1", password: PASSWORD, timeoutMs: HANG_MS };
-    for (const trust of [{ tlsCa: tls("other-ca").caFile }, {}]) {
-      await expect(job.trainer("trainer-1", { ...options, ...trust })).rejects.toMatchObject({
+    const { nkey = "" } = auth.trainer("trainer-1");
+    for (const trust of [{ tlsCa: otherAuthority() }, {}]) {
+      await expect(job.trainer("trainer-1", { job: JOB, nkey, ...trust })).rejects.toMatchObject({
         code: "NO_TLS",
         message: expect.stringContaining("certificate"),
       });
@@ -429,7 +345,7 @@ describe("certificates", () => {
   });
 
   test("a host that trusts another authority is told so", async () => {
-    const host = job.spawnHost({ job: JOB, id: "h3", connection: as("host", "other-ca") });
+    const host = job.spawnHost({ job: JOB, id: "h3", connection: as("host", otherAuthority()) });
     const line = await host.line(({ type }) => type === "refused");
     expect(line.error).toMatchObject({
       code: "NO_TLS",

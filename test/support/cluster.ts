@@ -1,6 +1,9 @@
+import { rm } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
-import { connect } from "@nats-io/transport-node";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { openConnection } from "../../src/transport/connection.ts";
+import type { TestAuth } from "./auth.ts";
 import { startTestBroker, type TestBroker } from "./broker.ts";
 import { freePorts } from "./free-ports.ts";
 import { freeze, thaw } from "./freeze.ts";
@@ -28,19 +31,28 @@ interface Route {
 export class TestCluster {
   readonly #brokers: readonly TestBroker[];
   readonly #routes: readonly Route[];
+  readonly #auth: TestAuth | undefined;
   /** Numbers of the brokers that can be asked. */
   readonly #up: Set<number>;
 
-  private constructor(brokers: readonly TestBroker[], routes: readonly Route[]) {
+  private constructor(
+    brokers: readonly TestBroker[],
+    routes: readonly Route[],
+    auth: TestAuth | undefined,
+  ) {
+    this.#auth = auth;
     this.#brokers = brokers;
     this.#routes = routes;
     this.#up = new Set(brokers.keys());
   }
 
-  /** Starts so many brokers; when this resolves, JetStream answers, and stores on all of them. */
-  static async start(size = 3): Promise<TestCluster> {
+  /**
+   * Starts so many brokers; when this resolves, JetStream answers, and stores on all of them. `auth`: the users, and the
+   * certificates of clients and routes, as with `pserver up --secure`.
+   */
+  static async start(size = 3, auth?: TestAuth): Promise<TestCluster> {
     for (let attempt = 1; ; attempt++) {
-      const cluster = await TestCluster.#startBrokers(size);
+      const cluster = await TestCluster.#startBrokers(size, auth);
       await cluster.#streams();
       if (await cluster.#isFormed(size)) return cluster;
       // Of old brokers that start at the same time, the group that places streams may lack one for good.
@@ -66,10 +78,10 @@ export class TestCluster {
     }
   }
 
-  static async #startBrokers(size: number): Promise<TestCluster> {
+  static async #startBrokers(size: number, auth?: TestAuth): Promise<TestCluster> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await TestCluster.#tryBrokers(size);
+        return await TestCluster.#tryBrokers(size, auth);
       } catch (error) {
         // Routes name the ports of brokers before these listen there: another test may have been given one.
         if (attempt === ATTEMPTS_MAX) throw error;
@@ -77,7 +89,7 @@ export class TestCluster {
     }
   }
 
-  static async #tryBrokers(size: number): Promise<TestCluster> {
+  static async #tryBrokers(size: number, auth?: TestAuth): Promise<TestCluster> {
     const ports = await freePorts(size);
     const routes = await openRoutes(ports);
     const starts = await Promise.allSettled(
@@ -87,16 +99,18 @@ export class TestCluster {
           .map(({ line }) => `"${line.url}"`);
         // Clients stay where they are, and brokers reach each other by the lines alone.
         return startTestBroker({
+          ...(auth && { authFile: auth.directory.configFile }),
           extraConfig: `server_name: ${serverName(number)}
 cluster {
   name: test, listen: "127.0.0.1:${port}", routes: [${urls.join(", ")}]
   advertise: "127.0.0.1:1", no_advertise: true
+  ${auth?.directory.routesTls ?? ""}
 }`,
         });
       }),
     );
     const brokers = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
-    const cluster = new TestCluster(brokers, routes);
+    const cluster = new TestCluster(brokers, routes, auth);
     const failed = starts.find((start) => start.status === "rejected");
     if (failed !== undefined) {
       await cluster.remove();
@@ -123,7 +137,7 @@ cluster {
 
   /** Has a broker lead these streams. It must be up, and hold what the others do. */
   async lead(number: number, streams: readonly string[]): Promise<void> {
-    const connection = await connect({ servers: this.broker(number).url, timeout: QUESTION_MS });
+    const connection = await this.#connect([this.broker(number).url]);
     try {
       for (const stream of streams) {
         while ((await this.leader(stream)) !== number) {
@@ -154,7 +168,19 @@ cluster {
     await this.broker(number).kill();
   }
 
-  /** Starts a broker that was killed. */
+  /** Ends a broker in order; it keeps its data. */
+  async stop(number: number): Promise<void> {
+    this.#up.delete(number);
+    await this.broker(number).stop();
+  }
+
+  /** Ends a broker as a crash does, and removes its data. */
+  async wipe(number: number): Promise<void> {
+    await this.kill(number);
+    await rm(this.broker(number).storeDir, { recursive: true });
+  }
+
+  /** Starts a broker that has ended. */
   async restart(number: number): Promise<void> {
     await this.broker(number).start();
     this.#up.add(number);
@@ -236,9 +262,18 @@ cluster {
     });
   }
 
+  async #connect(servers: string[]): Promise<NatsConnection> {
+    if (this.#auth === undefined) {
+      return await connect({ servers, timeout: QUESTION_MS, ignoreClusterUpdates: true });
+    }
+    const settings = { ...this.#auth.as("admin", servers), timeoutMs: QUESTION_MS };
+    const inboxPrefix = `_INBOX_${this.#auth.directory.job}.=host.cluster`;
+    return await openConnection(settings, { name: "cluster", inboxPrefix });
+  }
+
   async #manage<Result>(work: (manager: JetStreamManager) => Promise<Result>): Promise<Result> {
     const servers = [...this.#up].map((number) => this.broker(number).url);
-    const connection = await connect({ servers, timeout: QUESTION_MS, ignoreClusterUpdates: true });
+    const connection = await this.#connect(servers);
     try {
       return await work(await jetstreamManager(connection, { timeout: QUESTION_MS }));
     } finally {

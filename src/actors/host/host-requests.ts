@@ -7,6 +7,7 @@ import {
   encodeMessage,
   ensureError,
   type Fields,
+  HOSTS_QUEUE,
   isOneOf,
   type JobSubjects,
   LIFECYCLE_VERBS,
@@ -133,7 +134,7 @@ export class HostRequests {
     this.#kind = kind;
     this.#server = new FairServer(reception.refusals, kind.lanes);
     this.#subscription = reception.connection.subscribe(kind.subject, {
-      ...(kind.isForAll === true ? {} : { queue: "hosts" }),
+      ...(kind.isForAll === true ? {} : { queue: HOSTS_QUEUE }),
       callback: (error, message) => {
         if (error === null) this.#receive(message);
       },

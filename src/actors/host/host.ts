@@ -125,6 +125,11 @@ export interface Host extends ReportingHost {
   readonly stopped: Promise<PserverError | undefined>;
   /** Stores shards whose journals are in memory, releases all and stops; no acknowledged update is lost. */
   close(): Promise<void>;
+  /**
+   * Ends the leases of another host of the job, so that its shards are taken over at once. Only for one whose process has
+   * ended for sure: whoever merely reaches it no more must wait for its leases. @throws as the store of leases does.
+   */
+  releaseDead(host: string): Promise<void>;
 }
 
 /** Dependencies of {@link RunningHost}. */
@@ -354,6 +359,10 @@ export class RunningHost implements Host, WorkerPoolEvents {
 
   close(): Promise<void> {
     return this.stop(undefined);
+  }
+
+  releaseDead(host: string): Promise<void> {
+    return this.#claims.releaseDead(host);
   }
 
   /** Stops all parts, once; `reason` becomes the result of {@link RunningHost.stopped}. */

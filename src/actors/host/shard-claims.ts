@@ -218,6 +218,21 @@ export class ShardClaims {
   }
 
   /**
+   * Ends the leases of another host whose process is known to have ended, so that nobody waits for their time, and claims
+   * this host's share of its shards. A host that is merely out of reach must keep them: it may be answering others.
+   */
+  async releaseDead(host: string): Promise<void> {
+    const { leases } = this.#deps;
+    for (const prefix of [SHARD_LEASES, DECLINED_LEASES, HOST_LEASES]) {
+      for (const [key, value] of await leases.list(prefix)) {
+        if (value["host"] === host) await leases.release(key, value);
+      }
+    }
+    await this.#hosts.look();
+    await this.#repeater.soon();
+  }
+
+  /**
    * Stops claiming and releases all leases, so that other hosts need not wait for them to end. The lease of a shard
    * is held until `finish` is done with the shard, so that no other host takes it over before.
    */

@@ -367,6 +367,11 @@ export class LeaseView {
     await this.#repeater.start();
   }
 
+  /** Polls at once; settles after that. */
+  async look(): Promise<void> {
+    await this.#repeater.soon();
+  }
+
   /** Stops polling and waits for a poll under way. */
   async stop(): Promise<void> {
     await this.#repeater.stop();

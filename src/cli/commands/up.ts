@@ -1,4 +1,6 @@
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { JOB_DEFAULT } from "../../protocol/names.ts";
+import { shellWord } from "../../system/shell-word.ts";
 import { addHelp, type CliContext, openLog } from "../context.ts";
 import { addBrokerOptions } from "../options/broker-options.ts";
 import { addJobOption, addOutputOptions } from "../options/connection-options.ts";
@@ -9,7 +11,9 @@ import { formatCount } from "../output/amounts.ts";
 import type { Paint } from "../output/colors.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
 import { untilAborted } from "../signals.ts";
+import { TRAINERS_SHOWN } from "../up/broker-access.ts";
 import { addNoTokenOption } from "../up/broker-token.ts";
+import type { BrokerReady } from "../up/local-brokers.ts";
 import { type LocalServerFlags, type ServerReady, startLocalServer } from "../up/local-server.ts";
 
 /** Flags of `pserver up`. */
@@ -39,23 +43,42 @@ function describeReady(ready: ServerReady, paint: Paint): string[] {
     `  ${paint("faint", title.padEnd(8))} ${text}`;
   return [
     `${paint("ok", "pserver is up")}: job ${paint("strong", ready.job)}`,
-    row("broker", `${paint("strong", ready.url)}  (nats-server ${ready.broker.version})`),
+    ...ready.brokers.map((broker, index) => row("broker", describeBroker(ready, broker, index))),
     row("hosts", `${formatCount(ready.hosts.length, "host")}: ${ready.hosts.join(", ")}`),
     row("store", ready.store),
     row("models", ready.modelDirectory),
-    row("token", describeToken(ready)),
-    ...(ready.http === undefined ? [] : [row("http", `${ready.http}/metrics, /readyz, /api/jobs`)]),
-    row(
-      "look",
-      `pserver status --url ${ready.url}${ready.job === "default" ? "" : ` --job ${ready.job}`}`,
-    ),
+    ...(ready.http === undefined ? [] : [row("page", ready.http)]),
+    ...describeAccess(ready).map(([title, text]) => row(title, text)),
     "Ctrl-C stops it; started again on the same store it goes on where it was.",
   ];
 }
 
-function describeToken({ tokenFile }: ServerReady): string {
-  if (tokenFile === undefined) return "none: every user of this machine may change the model";
-  return `in ${tokenFile}; programs of this user find it by themselves`;
+function describeBroker({ brokers }: ServerReady, broker: BrokerReady, index: number): string {
+  const { url, version, store, log, routesPort } = broker;
+  if (routesPort === undefined) return `${url}  (nats-server ${version})`;
+  const more = `routes at port ${routesPort}, store ${store}, log ${log}`;
+  return `${index + 1} of ${brokers.length}: ${url}  (nats-server ${version}), ${more}`;
+}
+
+/** Describes how clients get in, and how to look at the job. */
+function describeAccess(ready: ServerReady): [title: string, text: string][] {
+  const { url, job, tokenFile, trainers } = ready;
+  const look = `pserver status --url ${url}${job === JOB_DEFAULT ? "" : ` --job ${job}`}`;
+  if (trainers !== undefined) {
+    const files = Object.values(trainers).slice(0, TRAINERS_SHOWN);
+    const connects = files.map((file): [string, string] => {
+      return ["trainer", `set -a; . ${shellWord(file)}; PSERVER_URL=${url}; set +a`];
+    });
+    return [...connects, ["look", `${look} --trainer observer, with observer.env likewise`]];
+  }
+  const token =
+    tokenFile === undefined
+      ? "none: every user of this machine may change the model"
+      : `in ${tokenFile}; programs of this user find it by themselves`;
+  return [
+    ["token", token],
+    ["look", look],
+  ];
 }
 
 const PORT_DEFAULT = 4222;
@@ -63,6 +86,15 @@ const PORT_DEFAULT = 4222;
 /** Port of HTTP; any free one is taken if another process has it. */
 const HTTP_PORT_DEFAULT = 4280;
 const HOSTS_MAX = 64;
+
+/** Numbers of brokers that a cluster may have: of an even number, no more may fail than of one less. */
+const CLUSTERS = [3, 5];
+
+function parseCluster(text: string): number {
+  const count = CLUSTERS.find((each) => String(each) === text);
+  if (count !== undefined) return count;
+  throw new InvalidArgumentError(`expected 3 or 5; received ${JSON.stringify(text)}`);
+}
 
 /** Adds the command `pserver up`, which runs a broker and hosts on this machine until Ctrl-C. */
 export function registerUp(program: Command, context: CliContext): void {
@@ -82,6 +114,16 @@ export function registerUp(program: Command, context: CliContext): void {
       "number of hosts; the first runs in this process, the others in their own",
       wholeNumber(1, HOSTS_MAX),
       1,
+    )
+    .addOption(
+      new Option(
+        "--cluster <n>",
+        "start so many brokers, each with a copy of all data, to try and to test: 3 or 5",
+      ).argParser(parseCluster),
+    )
+    .option(
+      "--secure [dir]",
+      'let in only users that "pserver auth init" has made there, by TLS; made if there are none (default: STORE/auth)',
     );
   addNoTokenOption(
     addHttpOptions(addBrokerOptions(command), `${HTTP_PORT_DEFAULT}, or a free one`),
@@ -99,14 +141,15 @@ export function registerUp(program: Command, context: CliContext): void {
     ],
     "With --json": [
       '  One line once it serves: {"ready":true,"url","job","hosts","store",',
-      '  "modelDirectory","broker":{"pid","version"},"tokenFile","http"}, without tokenFile if clients need none,',
-      "  and without http if that is off.",
+      '  "modelDirectory","brokers":[{"url","pid","version","store","log","routesPort"}],"tokenFile",',
+      '  "trainers":{ID:FILE},"http"}, without what does not apply.',
     ],
     Examples: [
       "  pserver up",
       "  pserver up --job mnist --port 0 --store /data/mnist --hosts 3 --json",
       "  pserver up --durable --shards 32",
       "  pserver up --broker-memory 2GiB",
+      "  pserver up --cluster 3 --secure",
       "  pserver up --job mnist --sync sync --trainers 4 --backups 1",
     ],
   });

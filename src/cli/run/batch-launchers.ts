@@ -2,6 +2,7 @@ import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { mismatch, PserverError } from "../../protocol/errors.ts";
 import { io } from "../../system/file-errors.ts";
+import { shellWord } from "../../system/shell-word.ts";
 import type { CliContext } from "../context.ts";
 import { STEADY_MS } from "../supervise.ts";
 import { BatchJob, type BatchQueue, logNames, removeCredentials } from "./batch-job.ts";
@@ -17,7 +18,6 @@ import {
   reachableAddress,
   sharedVariables,
   shellCommand,
-  shellWord,
   trainerId,
   trainerOutput,
 } from "./launch.ts";

@@ -3,7 +3,8 @@ import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { PserverError } from "../../protocol/errors.ts";
 import { errnoCode } from "../../system/file-errors.ts";
-import { shellWord, type Variables } from "./launch.ts";
+import { shellWord } from "../../system/shell-word.ts";
+import type { Variables } from "./launch.ts";
 import type { TrainerOutput } from "./trainer-output.ts";
 
 /** Time in seconds between SIGTERM and SIGKILL for a trainer whose launcher has ended. */

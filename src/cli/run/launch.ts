@@ -9,6 +9,7 @@ import { resolveSettings } from "../../client/wire/broker-settings.ts";
 import { isLoopback } from "../../http/address.ts";
 import { mismatch, type PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
+import { shellWord } from "../../system/shell-word.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { CliContext } from "../context.ts";
 import { type ConnectionFlags, toOverrides } from "../options/connection-options.ts";
@@ -243,13 +244,6 @@ export function trainerOutput({ context, output, flags }: Launch): TrainerOutput
     json: output.json,
     count: flags.instances,
   });
-}
-
-const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/;
-
-/** Quotes a word for any POSIX shell. It may hold anything but NUL. */
-export function shellWord(word: string): string {
-  return PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** Writes words as one command line. */

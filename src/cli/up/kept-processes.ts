@@ -16,6 +16,8 @@ const RESTART_FREE_BYTES = 32 * 1024 * 1024;
 
 /** Dependencies of {@link BrokerKeeper}. */
 export interface BrokerKeeperOptions {
+  /** For messages. */
+  readonly name: string;
   /** Starts the broker: the first time with no port, then on the port that it had. */
   readonly start: (port: number | undefined, onStoreStuck: () => void) => Promise<Broker>;
   readonly onMessage: (text: string) => void;
@@ -69,7 +71,7 @@ export class BrokerKeeper {
 
   /** Returns why the broker cannot be started again; undefined if it was stopped. */
   async #keep(): Promise<PserverError | undefined> {
-    const { start, onMessage, pause } = this.#options;
+    const { name, start, onMessage, pause } = this.#options;
     const ended = await supervise<BrokerExit>(
       { ended: this.#broker.exited },
       {
@@ -77,11 +79,11 @@ export class BrokerKeeper {
           const starting = start(this.#broker.port, () => void this.#renew());
           this.#starting = starting;
           this.#broker = await starting;
-          onMessage(`the broker is back at ${this.#broker.url}`);
+          onMessage(`${name} is back at ${this.#broker.url}`);
           return { ended: this.#broker.exited };
         },
         describe: ({ code, signal }) =>
-          `the broker ended ${signal === null ? `with exit code ${code}` : `by ${signal}`}`,
+          `${name} ended ${signal === null ? `with exit code ${code}` : `by ${signal}`}`,
         restartsMax: RESTARTS_MAX,
         signal: this.#stopping.signal,
         onMessage,
@@ -103,8 +105,7 @@ export class BrokerKeeper {
       const { bavail, bsize } = await io("look at the disk of", storeDir, statfs(storeDir));
       // Without free space it would soon fail again; it reports that with the next record.
       if (bavail * bsize < RESTART_FREE_BYTES) return;
-      const told =
-        "the broker cannot write since its disk was full; space is free again: restarting it";
+      const told = `${this.#options.name} cannot write since its disk was full; space is free again: restarting it`;
       this.#options.onMessage(told);
       await this.#broker.stop();
     } catch (error) {
@@ -127,6 +128,8 @@ export interface KeptHostOptions {
   readonly name: string;
   readonly start: () => StartedHost;
   readonly onMessage: (text: string) => void;
+  /** Called with the id of a host that has served and ended by itself. */
+  readonly onDied?: (id: string) => void;
   readonly pause?: Pause;
 }
 
@@ -162,6 +165,9 @@ export class KeptHost implements RunningHost {
     this.#running = host;
     const ended = host.stopped.finally(() => {
       this.#running = undefined;
+      if (this.#stopping.signal.aborted) return;
+      // One that never served has no id, and holds nothing.
+      host.ready.then(this.#options.onDied, () => undefined);
     });
     return { ended };
   }

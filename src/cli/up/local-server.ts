@@ -1,8 +1,7 @@
 import { join, resolve } from "node:path";
 import type { Host, HostOptions, ReportingHost } from "../../actors/host/host.ts";
-import { type FoundBroker, findBroker, setUpBroker, startBroker } from "../../broker/index.ts";
+import { type FoundBroker, findBroker, setUpBroker } from "../../broker/index.ts";
 import type { ConnectionOverrides } from "../../client/wire/broker-settings.ts";
-import type { BrokerAccess } from "../../http/job-api.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
 import { type ErrorCode, ensureError, PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
@@ -14,14 +13,10 @@ import { type HttpFlags, toHttpSetting } from "../options/http-options.ts";
 import type { Output } from "../output/output.ts";
 import type { HttpService } from "../serve-http.ts";
 import { unlessAborted } from "../signals.ts";
-import { keepToken, keptTokenFile, publishToken } from "./broker-token.ts";
-import {
-  BrokerKeeper,
-  KeptHost,
-  RunningHosts,
-  type StartedHost,
-  startHostProcess,
-} from "./kept-processes.ts";
+import { type AccessFlags, type BrokerAccess, openAccess } from "./broker-access.ts";
+import { keptTokenFile, publishToken } from "./broker-token.ts";
+import { KeptHost, RunningHosts, type StartedHost, startHostProcess } from "./kept-processes.ts";
+import { type BrokerReady, brokerDirectory, checkStore, LocalBrokers } from "./local-brokers.ts";
 
 /** Errors after which a broker can be provided. */
 const MISSING: readonly ErrorCode[] = ["NO_BROKER", "BROKER_TOO_OLD"];
@@ -56,16 +51,22 @@ export async function findProgram(
   }
 }
 
+/** The host in this process, while there is one. */
+interface LocalHost {
+  running?: Host;
+}
+
 /**
  * Starts a host in this process. Its code is loaded here, so that other commands start faster. `stop`
  * does not wait for a host that is still starting, which may hang: this process ends next.
  */
-function startLocalHost(options: HostOptions): StartedHost {
+function startLocalHost(options: HostOptions, local: LocalHost): StartedHost {
   let running: Host | undefined;
   let isStopping = false;
   const start = async (): Promise<Host> => {
     const { startHost } = await import("../../actors/host/start-host.ts");
     running = await startHost(options);
+    local.running = running;
     if (isStopping) await running.close();
     return running;
   };
@@ -88,13 +89,12 @@ function startLocalHost(options: HostOptions): StartedHost {
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Flags of a broker and its hosts on this machine. */
-export interface LocalServerFlags extends HostFlags, BrokerFlags, HttpFlags {
-  readonly job: string;
+export interface LocalServerFlags extends HostFlags, AccessFlags, BrokerFlags, HttpFlags {
   readonly port: number;
   readonly store: string;
   readonly hosts: number;
-  /** Whether clients need no token. */
-  readonly noToken?: boolean;
+  /** Number of brokers that keep all data, each a copy; a single one by default. */
+  readonly cluster?: number;
 }
 
 /** Options of {@link startLocalServer}. */
@@ -112,10 +112,12 @@ export interface ServerReady {
   readonly hosts: readonly string[];
   readonly store: string;
   readonly modelDirectory: string;
-  readonly broker: { readonly pid: number; readonly version: string };
+  readonly brokers: readonly BrokerReady[];
   /** File with the token that clients need; absent if they need none. */
   readonly tokenFile?: string;
-  /** Where metrics, health and JSON are served; absent if they are not. */
+  /** Files with the variables by which each trainer connects; absent without `--secure`. */
+  readonly trainers?: Readonly<Record<string, string>>;
+  /** Where the page, metrics, health and JSON are served; absent if they are not. */
   readonly http?: string;
 }
 
@@ -135,10 +137,10 @@ interface ServerParts {
   readonly context: CliContext;
   readonly output: Output;
   readonly flags: LocalServerFlags;
-  readonly keeper: BrokerKeeper;
+  readonly brokers: LocalBrokers;
   readonly hosts: RunningHosts;
-  /** The token of the broker, if clients need one. */
-  readonly token: string | undefined;
+  readonly access: BrokerAccess;
+  readonly local: LocalHost;
   readonly http: HttpService | undefined;
 }
 
@@ -152,32 +154,49 @@ export async function startLocalServer(
   flags: LocalServerFlags,
   options: LocalServerOptions,
 ): Promise<LocalServer> {
-  const token = flags.noToken === true ? undefined : await keepToken(brokerDirectory(flags));
-  let broker: ConnectionOverrides | undefined;
+  const { cluster: count = 1 } = flags;
+  const store = resolve(flags.store);
+  checkStore(store, count);
+  const access = await openAccess(flags, store, tokenDirectory(flags), output);
+  let connection: ConnectionOverrides | undefined;
   const http = await startHttp(flags, options.httpPort, output, () => {
-    if (broker === undefined) throw new PserverError("NO_BROKER", "the broker is being started");
-    return { broker, environment: {} };
+    if (connection !== undefined) return connection;
+    throw new PserverError("NO_BROKER", "the broker is being started");
   });
-  const parts = { ...options, ...defined({ token }) };
-  const keeper = await startKeeper(context, flags, output, parts).catch(async (error: unknown) => {
+  const start = async (): Promise<LocalBrokers> =>
+    LocalBrokers.start({
+      ...{ store, count, port: flags.port, access, signal: context.signal },
+      program: await findProgram(context, output),
+      ...{ address: options.address, durable: flags.durable, memoryBytes: flags.brokerMemory },
+      onMessage: (text) => output.warning(text),
+    });
+  const brokers = await start().catch(async (error: unknown) => {
     await http?.close();
     throw error;
   });
-  broker = { url: keeper.broker.url, ...defined({ token }) };
-  const published = token && (await publishToken(context, output, { ...keeper.broker, token }));
+  connection = { url: brokers.url, ...access.clientSettings };
+  const { token } = access;
+  const published =
+    token === undefined
+      ? []
+      : await Promise.all(
+          brokers.ports.map((port) => publishToken(context, output, { port, token })),
+        );
   const hosts = new RunningHosts((name, reason) => output.warning(describeEnd(name, reason)));
   const stop = async (): Promise<void> => {
     for (const error of await hosts.stop()) output.warning(error.message);
-    await Promise.all([keeper.stop(), http?.close()]);
-    if (published) await published.remove();
+    await Promise.all([brokers.stop(), http?.close()]);
+    for (const each of published) await each.remove();
   };
   try {
-    const brokerLost = keeper.failed.then((reason): never => {
+    const brokerLost = brokers.failed.then((reason): never => {
       throw reason;
     });
-    const started = startHosts({ context, output, flags, keeper, hosts, token, http });
-    const ready = await Promise.race([started, brokerLost]);
-    return { ready, token, failed: Promise.race([keeper.failed, hosts.allGone]), stop };
+    const ready = await Promise.race([
+      startHosts({ context, output, flags, brokers, hosts, access, local: {}, http }),
+      brokerLost,
+    ]);
+    return { ready, token, failed: Promise.race([brokers.failed, hosts.allGone]), stop };
   } catch (error) {
     await stop();
     throw error;
@@ -189,50 +208,23 @@ async function startHttp(
   flags: LocalServerFlags,
   port: number,
   output: Output,
-  access: () => BrokerAccess,
+  connection: () => ConnectionOverrides,
 ): Promise<HttpService | undefined> {
   const setting = toHttpSetting(flags, port);
   if (setting === undefined) return undefined;
   // Loaded here, so that other commands start faster.
   const { serveHttp } = await import("../serve-http.ts");
+  const access = () => ({ broker: connection(), environment: {} });
   return await serveHttp(setting, flags.job, access, output);
 }
 
-/** Returns the directory that nats.conf names, so that a broker started by hand finds the same data. */
-function brokerDirectory({ store }: LocalServerFlags): string {
-  return join(resolve(store), "store");
-}
-
-async function startKeeper(
-  context: CliContext,
-  flags: LocalServerFlags,
-  output: Output,
-  { address, token }: { readonly address?: string; readonly token?: string },
-): Promise<BrokerKeeper> {
-  const program = await findProgram(context, output);
-  const { signal } = context;
-  const keeper = await BrokerKeeper.start({
-    start: (port, onStoreStuck) =>
-      startBroker({
-        program,
-        storeDir: brokerDirectory(flags),
-        port: port ?? flags.port,
-        signal,
-        onStoreStuck,
-        ...defined({
-          durable: flags.durable,
-          memoryBytes: flags.brokerMemory,
-          host: address,
-          extraConfig: token && `authorization { token: "${token}" }`,
-        }),
-      }),
-    onMessage: (text) => output.warning(text),
-  });
-  return keeper;
+/** Returns the directory with the broker's token. */
+function tokenDirectory({ store, cluster = 1 }: LocalServerFlags): string {
+  return cluster === 1 ? brokerDirectory(resolve(store), 1, 0) : resolve(store);
 }
 
 async function startHosts(parts: ServerParts): Promise<ServerReady> {
-  const { context, flags, keeper, token, http } = parts;
+  const { context, flags, brokers, access } = parts;
   const store = resolve(flags.store);
   const modelDirectory = resolve(flags.modelDir ?? join(store, "models"));
   await makeDirectories(modelDirectory);
@@ -243,32 +235,41 @@ async function startHosts(parts: ServerParts): Promise<ServerReady> {
     keepInProcess(withModels, `host process ${i + 2}`),
   );
   const ids = await unlessAborted(context.signal, Promise.all(others.map(({ ready }) => ready)));
-  const { url, pid, version } = keeper.broker;
+  const { auth } = access;
   return {
-    url,
+    url: brokers.url,
     job: flags.job,
     hosts: [first, ...ids],
     store,
     modelDirectory,
-    broker: { pid, version },
-    ...(token !== undefined && { tokenFile: keptTokenFile(brokerDirectory(flags)) }),
-    ...(http !== undefined && { http: http.url }),
+    brokers: brokers.ready,
+    ...(access.token !== undefined && { tokenFile: keptTokenFile(tokenDirectory(flags)) }),
+    ...(auth !== undefined && {
+      trainers: Object.fromEntries(auth.trainers.map((id) => [id, auth.variablesFile(id)])),
+    }),
+    ...defined({ http: parts.http?.url }),
   };
 }
 
 /** Keeps the first host running, in this process. */
-function keepHere({ flags, keeper, hosts, output, token, http }: ServerParts): KeptHost {
-  const { url } = keeper.broker;
+function keepHere({ flags, brokers, hosts, output, access, local, http }: ServerParts): KeptHost {
   const name = "host 1";
+  const options: HostOptions = {
+    ...toHostSettings(flags),
+    ...defined({ replicas: flags.cluster }),
+    ...access.connect({ servers: brokers.urls, timeoutMs: CONNECT_TIMEOUT_MS }),
+    ...defined({ countsTrainers: flags.httpTrainers }),
+    ...(http && { onReporting: (host: ReportingHost) => http.hosts.set(name, host) }),
+  };
   const start = (): StartedHost =>
-    startLocalHost({
-      connection: { servers: [url], timeoutMs: CONNECT_TIMEOUT_MS, ...defined({ token }) },
-      ...toHostSettings(flags),
-      ...defined({ countsTrainers: flags.httpTrainers }),
-      onEvent: hostEventPrinter(output),
-      ...(http && { onReporting: (host: ReportingHost) => http.hosts.set(name, host) }),
-    });
-  return keepHost(hosts, output, name, () => watchedUntilEnd(start(), name, http));
+    startLocalHost({ ...options, onEvent: hostEventPrinter(output) }, local);
+  const host = KeptHost.start({
+    name,
+    start: () => watchedUntilEnd(start(), name, http),
+    onMessage: (text) => output.warning(text),
+  });
+  hosts.add(name, host);
+  return host;
 }
 
 /** Returns a host that was started, which HTTP tells of no more once it has ended. */
@@ -281,11 +282,13 @@ function watchedUntilEnd(
   return { ...host, stopped };
 }
 
-/** Keeps a host running in a process of its own. */
+/** Keeps a host running in a process of its own. If that dies, the host in this process takes its shards at once. */
 function keepInProcess(parts: ServerParts, name: string): KeptHost {
-  const { context, flags, keeper, hosts, output, token, http } = parts;
+  const { context, flags, brokers, hosts, output, access, local, http } = parts;
   const args = [
-    ...["--url", keeper.broker.url, "--job", flags.job, ...hostArguments(flags)],
+    ...["--url", brokers.url, "--job", flags.job, ...hostArguments(flags)],
+    ...(flags.cluster === undefined ? [] : ["--replicas", String(flags.cluster)]),
+    ...access.hostArguments,
     ...(flags.httpTrainers === true ? ["--http-trainers"] : []),
   ];
   const environment = withoutConnection(context.environment);
@@ -293,20 +296,17 @@ function keepInProcess(parts: ServerParts, name: string): KeptHost {
     startHostProcess({
       command: thisCommand(),
       args,
-      environment: token === undefined ? environment : { ...environment, NATS_TOKEN: token },
+      environment: { ...environment, ...access.hostVariables },
       onMessage: (text) => output.message(`${name}: ${text}`),
       onReporting: (host) => http?.hosts.set(name, host),
     });
-  return keepHost(hosts, output, name, () => watchedUntilEnd(start(), name, http));
-}
-
-function keepHost(
-  hosts: RunningHosts,
-  output: Output,
-  name: string,
-  start: () => StartedHost,
-): KeptHost {
-  const host = KeptHost.start({ name, start, onMessage: (text) => output.warning(text) });
+  const onMessage = (text: string): void => output.warning(text);
+  const onDied = (id: string): void => {
+    // If this fails, other hosts wait for the leases to end.
+    local.running?.releaseDead(id).catch((error: unknown) => onMessage(ensureError(error).message));
+  };
+  const watched = (): StartedHost => watchedUntilEnd(start(), name, http);
+  const host = KeptHost.start({ name, start: watched, onMessage, onDied });
   hosts.add(name, host);
   return host;
 }

@@ -12,7 +12,7 @@ import {
 } from "../../protocol/messages/lifecycle-messages.ts";
 import { type BlockVersions, parseVersionsReply } from "../../protocol/messages/reads.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { JobSubjects } from "../../protocol/subjects.ts";
+import { HOSTS_QUEUE, JobSubjects } from "../../protocol/subjects.ts";
 import { payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
 import { type CallOptions, Calls, Deadline } from "../calls/calls.ts";
 import { connectBroker } from "../connect.ts";
@@ -50,9 +50,6 @@ export interface Permissions {
 
 /** No job has a shard or block of this number: nobody listens there and no journal stores it. */
 const UNUSED_NUMBER = 999_999_999;
-
-/** The queue group in which hosts share requests. */
-const HOSTS_QUEUE = "hosts";
 
 /**
  * Tries what the broker's permissions let this user do, in each role. Uses only subjects that no stream

@@ -1,10 +1,11 @@
 // Proves that a host hears of each claim of a shard's lease, also of one that its keeper makes because the lease
 // had vanished, and that the lease then is in a new tenure; and that a host which ends holds the lease of a shard
-// until it has finished with it. The leases are in memory.
+// until it has finished with it. The leases of a host that is known to be dead are ended, and its shards claimed, at once.
+// The leases are in memory.
 import { afterEach, expect, test } from "vitest";
 import { systemClock } from "../../../src/actors/concurrent.ts";
-import { ShardClaims } from "../../../src/actors/host/shard-claims.ts";
-import { LeaseClock } from "../../../src/actors/job/leases.ts";
+import { placeShard, ShardClaims } from "../../../src/actors/host/shard-claims.ts";
+import { LeaseClock, type LeaseValue } from "../../../src/actors/job/leases.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { memoryLeases } from "../../support/memory-bucket.ts";
 
@@ -68,4 +69,36 @@ test("a lease is released only when its shard is finished, each by itself, and s
   await closed;
   expect(released).toEqual([0, 1]);
   expect(await leases.read("shard.1")).toBeUndefined();
+});
+
+test("of a host that is dead all leases end, its shards are claimed, and others keep theirs", async () => {
+  const shards = 16;
+  // Within the test, no lease ends and nothing is polled.
+  const leaseMs = 20 * HANG_MS;
+  const { leases } = memoryLeases(leaseMs, systemClock);
+  const [dead, other] = ["dead", "other"].map((host) => ({ owner: `run of ${host}`, host }));
+  const keys = ["host.dead", ...Array.from({ length: shards - 1 }, (_, shard) => `shard.${shard}`)];
+  for (const key of keys) await leases.claim(key, dead as LeaseValue);
+  for (const key of ["host.other", "shard.15"]) await leases.claim(key, other as LeaseValue);
+  const claimed = new Set<number>();
+  claims = new ShardClaims({
+    ...{ job: "j", shards, host: "h", value: { owner: "a", host: "h" }, leases, leaseMs },
+    clock: new LeaseClock(shards),
+    events: {
+      onClaimed: (shard) => claimed.add(shard),
+      onReleased: () => undefined,
+      onLost: () => undefined,
+      onError: () => undefined,
+    },
+  });
+  await claims.start();
+  expect([...claimed]).toEqual([]);
+  await claims.releaseDead("dead");
+  const share = Array.from({ length: shards }, (_, shard) => shard).filter(
+    (shard) => shard !== 15 && placeShard("j", shard, ["h", "other"]) === "h",
+  );
+  expect(share.length).toBeGreaterThan(0);
+  expect([...claimed].sort((a, b) => a - b)).toEqual(share);
+  expect(await leases.read("host.dead")).toBeUndefined();
+  expect([await leases.read("host.other"), await leases.read("shard.15")]).toEqual([other, other]);
 });

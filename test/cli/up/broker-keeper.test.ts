@@ -31,6 +31,7 @@ class Brokers {
 
   keep(): Promise<BrokerKeeper> {
     return BrokerKeeper.start({
+      name: "the broker",
       start: async (port, onStoreStuck) => {
         this.ports.push(port);
         this.onStoreStuck.push(onStoreStuck);

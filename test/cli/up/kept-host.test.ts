@@ -124,3 +124,17 @@ test("a stop before the next start takes precedence", async () => {
   expect(hosts.started).toHaveLength(1);
   expect(hosts.started[0]?.stops).toBe(0);
 });
+
+test("names each host that has served and died, and none that was stopped or never served", async () => {
+  const hosts = new Hosts((start) => start === 3);
+  const died: string[] = [];
+  const host = hosts.keep({ onDied: (id) => died.push(id) });
+  for (const start of [1, 2]) {
+    await hosts.until(() => hosts.started.length === start);
+    hosts.started[start - 1]?.end(KILLED);
+  }
+  await hosts.until(() => hosts.started.length === 4 && hosts.messages.length === 5);
+  await host.stop();
+  expect(await host.stopped).toBeUndefined();
+  expect(died).toEqual(["a1", "a2"]);
+});

@@ -91,14 +91,14 @@ describe("without a reader of its messages", () => {
     const up = startUp("--json");
     const ready = JSON.parse(await up.firstLine);
     up.child.stderr.destroy();
-    signalProcess(ready.broker.pid, "SIGKILL");
+    signalProcess(ready.brokers[0].pid, "SIGKILL");
     // It has told that the broker ended, and starts it again.
     await vi.waitFor(async () => {
       expect(await run(["status", "--url", ready.url])).toMatchObject({ code: 0 });
     }, WAIT);
     up.child.kill("SIGINT");
     expect(await up.finished).toMatchObject({ code: 0 });
-    expect(identifyProcess(ready.broker.pid)).toBeUndefined();
+    expect(identifyProcess(ready.brokers[0].pid)).toBeUndefined();
   });
 });
 

@@ -1,27 +1,17 @@
-// Proves with the sample's accounts that a host which answers its own account only leaves a trainer of another
+// Proves with the users of `pserver auth init` that a host which answers its own account only leaves a trainer of another
 // one without an answer, and says once what is to be done.
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { HostOptions } from "../../../src/actors/host/host.ts";
 import { atDeadline } from "../../support/at-deadline.ts";
+import { TestAuth } from "../../support/auth.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
-
-const SAMPLE = join(import.meta.dirname, "../../../examples/nats/accounts.conf");
 
 test("a trainer of another account is not answered, and the host says why", async () => {
-  for (const name of ["HOST", "ANSWERS", "TRAINER_1", "TRAINER_2", "OBSERVER"]) {
-    process.env[`PSERVER_${name}_PASSWORD`] = "word";
-  }
-  const job = await TestJob.start({}, { extraConfig: await readFile(SAMPLE, "utf8") });
+  const auth = await TestAuth.make("mnist", ["trainer-1"]);
+  const job = await TestJob.start({}, { authFile: auth.directory.configFile });
   try {
-    const as = (user: string): HostOptions["connection"] => {
-      return { servers: [job.broker.url], timeoutMs: HANG_MS, user, password: "word" };
-    };
-    const options = { job: "mnist", shards: 1, connection: as("host") };
-    const host = await job.host({ ...options, answerConnection: as("answers") });
-    const trainer = { job: "mnist", user: "trainer-1", password: "word" };
+    const users = { ...auth.host([job.broker.url]), acrossAccounts: false };
+    const host = await job.host({ job: "mnist", shards: 1, ...users });
+    const trainer = { job: "mnist", ...auth.trainer("trainer-1") };
     const error = await atDeadline("NO_HOST", (timeoutMs) =>
       job.trainer("trainer-1", { ...trainer, timeoutMs }),
     );
@@ -33,5 +23,6 @@ test("a trainer of another account is not answered, and the host says why", asyn
     expect(told[0]?.error?.message).toContain('"trainer-1"');
   } finally {
     await job.remove();
+    await auth.remove();
   }
 });

@@ -1,4 +1,4 @@
-import { connect } from "../../../src/client/index.ts";
+import { type ConnectOptions, connect } from "../../../src/client/index.ts";
 import { ensureError } from "../../../src/protocol/index.ts";
 import { RunningProgram } from "../../c/running-program.ts";
 import type { BuiltLibrary } from "../../c/toolchain.ts";
@@ -25,9 +25,10 @@ export async function addingInTypeScript(
   urls: readonly string[],
   job: string,
   trainer: string,
+  user: Partial<ConnectOptions> = {},
 ): Promise<AddingTrainer> {
   const options = { timeoutMs: HANG_MS };
-  const client = await connect({ url: [...urls], job, trainer, ...options });
+  const client = await connect({ url: [...urls], job, trainer, ...options, ...user });
   const push = async (): Promise<boolean> => {
     try {
       await client.pushFull("steps", Float32Array.of(1), 1, 1, options);
@@ -48,15 +49,16 @@ export async function addingInTypeScript(
   };
 }
 
-/** A trainer by the C library in a process of its own. */
+/** A trainer by the C library in a process of its own; `variables`: what its environment adds. */
 export async function addingInC(
   library: BuiltLibrary,
   urls: readonly string[],
   job: string,
   trainer: string,
+  variables: Readonly<Record<string, string>> = {},
 ): Promise<AddingTrainer> {
   const path = await library.program("cluster");
-  const program = new RunningProgram(path, [urls.join(","), job, trainer]);
+  const program = new RunningProgram(path, [urls.join(","), job, trainer], variables);
   await program.lines("ready", 1);
   let session = 0;
   return {

@@ -1,6 +1,7 @@
-// Proves that no passing fault ends a trainer or host in a cluster of three brokers, with every stream kept
-// three times: while trainers in TypeScript and in C push all the time, the leaders of the leases, of the
-// job's records and of a journal are killed, two brokers are away for longer than a lease, and one hangs.
+// Proves that no passing fault ends a trainer or host in a cluster of three brokers, with every stream kept three times
+// and the users, permissions and TLS of `pserver auth init`: while trainers in TypeScript and in C push all the time, the
+// leaders of the leases, of the job's records and of a journal are killed, two brokers are away for longer than a lease,
+// one hangs, all are restarted one after the other, and one loses its disk.
 // After each, every trainer's calls succeed within their deadline, under the session that it began with,
 // every update was applied exactly once, and all hosts are alive. A broker that is missing is named by the
 // commands that look at the job.
@@ -9,11 +10,12 @@ import { type Client, connect } from "../../../src/client/index.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { run } from "../../cli/spawn-command.ts";
+import { TestAuth } from "../../support/auth.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import type { TestHost } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { type AddingTrainer, addingInC, addingInTypeScript } from "./adding-trainer.ts";
-import { startReplicatedHost } from "./replicated-host.ts";
+import { BROKER_TIMEOUT_MS, startReplicatedHost } from "./replicated-host.ts";
 
 const JOB = "j";
 const LEASE_MS = 2_000;
@@ -28,6 +30,7 @@ const IDLE = 8;
 
 const subjects = new JobSubjects(JOB);
 
+let auth: TestAuth;
 let cluster: TestCluster;
 let library: BuiltLibrary;
 const hosts: TestHost[] = [];
@@ -42,17 +45,24 @@ interface Trainer extends AddingTrainer {
 }
 
 function startHost(): TestHost {
-  const host = startReplicatedHost(cluster.urls, { shards: SHARDS, leaseMs: LEASE_MS });
+  const users = auth.host(cluster.urls, BROKER_TIMEOUT_MS);
+  const host = startReplicatedHost(cluster.urls, { shards: SHARDS, leaseMs: LEASE_MS, ...users });
   hosts.push(host);
   return host;
 }
 
 async function trainer(name: string): Promise<Client> {
-  return await connect({ url: cluster.urls, job: JOB, trainer: name, timeoutMs: HANG_MS });
+  const user = auth.trainer(name);
+  return await connect({ url: cluster.urls, job: JOB, trainer: name, timeoutMs: HANG_MS, ...user });
 }
 
 beforeAll(async () => {
-  [cluster, library] = await Promise.all([TestCluster.start(), BuiltLibrary.build(SANITIZED)]);
+  const idleNames = Array.from({ length: IDLE }, (_, i) => `idle-${i}`);
+  auth = await TestAuth.make(JOB, ["initializer", "a", "b", "c", "reader", ...idleNames]);
+  [cluster, library] = await Promise.all([
+    TestCluster.start(3, auth),
+    BuiltLibrary.build(SANITIZED),
+  ]);
   // At the same time, while the cluster has just found its leader.
   startHost();
   startHost();
@@ -64,13 +74,13 @@ beforeAll(async () => {
   await initializer.close();
   const { urls } = cluster;
   const adding = await Promise.all([
-    addingInTypeScript(urls, JOB, "a"),
-    addingInTypeScript(urls, JOB, "b"),
-    addingInC(library, urls, JOB, "c"),
+    addingInTypeScript(urls, JOB, "a", auth.trainer("a")),
+    addingInTypeScript(urls, JOB, "b", auth.trainer("b")),
+    addingInC(library, urls, JOB, "c", auth.variables("c")),
   ]);
   trainers.push(...adding.map((each) => ({ ...each, added: 0, first: 0 })));
-  for (let i = 0; i < IDLE; i++) {
-    const client = await trainer(`idle-${i}`);
+  for (const name of idleNames) {
+    const client = await trainer(name);
     idle.push({ client, session: client.session });
   }
   for (const each of trainers) {
@@ -86,6 +96,7 @@ afterAll(async () => {
   await Promise.all(hosts.map((host) => host.kill()));
   await cluster?.remove();
   await library?.remove();
+  await auth?.remove();
 });
 
 /** Has all trainers add one after the other until each has done so some times after `fault` was over. */
@@ -168,7 +179,11 @@ describe("a cluster", () => {
     await cluster.whole();
     await cluster.kill(2);
     const flags = ["--json", "--job", JOB, "--timeout", "60s", "--url", cluster.urls.join(",")];
-    const asked = async (command: string) => JSON.parse((await run([command, ...flags])).stdout);
+    const environment = auth.variables("admin");
+    const asked = async (command: string) => {
+      const own = command === "jobs" ? [] : ["--trainer", "admin"];
+      return JSON.parse((await run([command, ...flags, ...own], { environment })).stdout);
+    };
     const missing = { wanted: 3, missing: [expect.any(String)] };
     await vi.waitFor(async () => {
       expect(await asked("status")).toMatchObject({ replicas: missing });
@@ -198,6 +213,33 @@ describe("a cluster", () => {
       expect(await cluster.leader(stream)).not.toBe(leader);
       cluster.thaw(leader);
     });
+    await expectUnharmed();
+  });
+
+  test("has all brokers restarted, one after the other", async () => {
+    await whileAdding(async () => {
+      for (const number of [0, 1, 2]) {
+        await cluster.whole();
+        await cluster.stop(number);
+        await cluster.restart(number);
+      }
+      await cluster.whole();
+    });
+    await expectUnharmed();
+  });
+
+  test("has a broker that loses its disk, and takes everything from the others", async () => {
+    await cluster.whole();
+    const journal = subjects.journalStream(0, 1);
+    const leader = await cluster.leader(journal);
+    await whileAdding(async () => {
+      await cluster.wipe(leader);
+      await cluster.restart(leader);
+      await cluster.whole();
+    });
+    await expectUnharmed();
+    // It leads, and so answers alone for what it has.
+    await cluster.lead(leader, [journal]);
     await expectUnharmed();
   });
 });

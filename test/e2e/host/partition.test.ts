@@ -1,16 +1,17 @@
-// Proves that a network that separates one broker of three from the others does no harm: on each broker a
+// Proves, with the users, permissions and TLS of `pserver auth init`, that a network that separates one broker of three from the others does no harm: on each broker a
 // trainer and a host, which know no other one. While a broker is alone, the trainers of the others continue
 // with hosts of the others, and reads never go back on either side. Afterwards all continue, each update was
 // applied once, or at most once where its trainer was told that this is unknown, and all hosts are alive.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connect } from "../../../src/client/index.ts";
+import { type Client, connect } from "../../../src/client/index.ts";
 import { hashName, JobSubjects } from "../../../src/protocol/index.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
+import { TestAuth } from "../../support/auth.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import type { TestHost } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { type AddingTrainer, addingInC, addingInTypeScript } from "./adding-trainer.ts";
-import { startReplicatedHost } from "./replicated-host.ts";
+import { BROKER_TIMEOUT_MS, startReplicatedHost } from "./replicated-host.ts";
 
 const JOB = "j";
 const LEASE_MS = 2_000;
@@ -28,6 +29,7 @@ interface Progress {
   read: number;
 }
 
+let auth: TestAuth;
 let cluster: TestCluster;
 let library: BuiltLibrary;
 /** By the number of their broker. */
@@ -35,21 +37,28 @@ const hosts: TestHost[] = [];
 const trainers: Progress[] = [];
 
 beforeAll(async () => {
-  [cluster, library] = await Promise.all([TestCluster.start(), BuiltLibrary.build(SANITIZED)]);
+  auth = await TestAuth.make(JOB, ["initializer", "a", "b", "c", "reader"]);
+  [cluster, library] = await Promise.all([
+    TestCluster.start(3, auth),
+    BuiltLibrary.build(SANITIZED),
+  ]);
+  const options = { shards: SHARDS, leaseMs: LEASE_MS };
   hosts.push(
-    ...cluster.urls.map((url) => startReplicatedHost([url], { shards: SHARDS, leaseMs: LEASE_MS })),
+    ...cluster.urls.map((url) =>
+      startReplicatedHost([url], { ...options, ...auth.host([url], BROKER_TIMEOUT_MS) }),
+    ),
   );
   await Promise.all(hosts.map((host) => host.line(({ type }) => type === "started")));
-  const initializer = await connect({ url: cluster.urls, job: JOB, timeoutMs: HANG_MS });
+  const initializer = await join("initializer");
   await initializer.beginInit();
   await initializer.initParam("steps", Float32Array.of(0));
   await initializer.finishInit();
   await initializer.close();
   const [first = "", second = "", third = ""] = cluster.urls;
   const adding = await Promise.all([
-    addingInTypeScript([first], JOB, "a"),
-    addingInTypeScript([second], JOB, "b"),
-    addingInC(library, [third], JOB, "c"),
+    addingInTypeScript([first], JOB, "a", auth.trainer("a")),
+    addingInTypeScript([second], JOB, "b", auth.trainer("b")),
+    addingInC(library, [third], JOB, "c", auth.variables("c")),
   ]);
   trainers.push(...adding.map((trainer) => ({ trainer, applied: 0, unknown: 0, read: 0 })));
 });
@@ -59,7 +68,14 @@ afterAll(async () => {
   await Promise.all(hosts.map((host) => host.kill()));
   await cluster?.remove();
   await library?.remove();
+  await auth?.remove();
 });
+
+/** A trainer that knows all brokers. */
+async function join(trainer: string): Promise<Client> {
+  const options = { url: cluster.urls, job: JOB, timeoutMs: HANG_MS };
+  return await connect({ ...options, trainer, ...auth.trainer(trainer) });
+}
 
 async function add(each: Progress): Promise<void> {
   const { read, isApplied } = await each.trainer.add();
@@ -100,7 +116,7 @@ test.each([
 
   const applied = trainers.reduce((sum, each) => sum + each.applied, 0);
   const unknown = trainers.reduce((sum, each) => sum + each.unknown, 0);
-  const reader = await connect({ url: cluster.urls, job: JOB, timeoutMs: HANG_MS });
+  const reader = await join("reader");
   const { data } = await reader.pullFull("steps", { timeoutMs: HANG_MS });
   const value = data[0];
   await reader.close();

@@ -4,11 +4,10 @@
 // the command is the compiled program.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, readFile, rm } from "node:fs/promises";
+import { cp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { connect } from "@nats-io/transport-node";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { RecoveryChoice } from "../../../src/actors/recovery/findings.ts";
@@ -16,7 +15,9 @@ import { Recovery } from "../../../src/actors/recovery/recovery.ts";
 import { runCli } from "../../../src/cli/run-cli.ts";
 import type { Client, ConnectOptions, ShardFallback } from "../../../src/client/index.ts";
 import { hashName, PserverError } from "../../../src/protocol/index.ts";
+import { openConnection } from "../../../src/transport/connection.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
+import { TestAuth } from "../../support/auth.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
 import { testProgram } from "../../support/test-program.ts";
@@ -558,35 +559,38 @@ describe("the broker", () => {
     expect(await count(client)).toBe(2);
   });
 
-  test("lets the sample's user of a host recover", async () => {
-    const samples = join(import.meta.dirname, "../../../examples/nats/accounts.conf");
-    for (const name of ["HOST", "ANSWERS", "TRAINER_1", "TRAINER_2", "OBSERVER"]) {
-      process.env[`PSERVER_${name}_PASSWORD`] = "word";
-    }
-    job = await TestJob.start({}, { extraConfig: await readFile(samples, "utf8") });
-    const as = (user: string): HostOptions["connection"] => {
-      return { servers: [job.broker.url], timeoutMs: HANG_MS, user, password: "word" };
-    };
-    const options = { job: "mnist", shards: 1, connection: as("host"), acrossAccounts: true };
-    const answered = { ...options, answerConnection: as("answers") };
-    const host = await job.host(answered);
+  test("lets the admin of a job with users recover", async () => {
+    const auth = await TestAuth.make("mnist", ["trainer-1"]);
+    onTestFinished(() => auth.remove());
+    job = await TestJob.start({}, { authFile: auth.directory.configFile });
+    const servers = [job.broker.url];
+    const options = { job: "mnist", shards: 1, ...auth.host(servers) };
+    const host = await job.host(options);
     const client = await job.trainer("trainer-1", {
-      ...{ job: "mnist", user: "trainer-1", password: "word", onFallback: () => undefined },
+      ...{ job: "mnist", ...auth.trainer("trainer-1"), onFallback: () => undefined },
     });
     await client.createIfNotAlreadyCreated(HURT, BigInt64Array.of(0n));
     for (let i = 0; i < 5; i++) await client.pushFull(HURT, ONE, 1, 1);
     await host.kill();
-    const user = { servers: job.broker.url, user: "host", pass: "word" };
-    const connection = await connect({ ...user, inboxPrefix: "_INBOX_mnist.=host.test" });
+    const role = { name: "test", inboxPrefix: "_INBOX_mnist.=host.test" };
+    const connection = await openConnection(auth.as("admin", servers), role);
     const manager = await jetstreamManager(connection, { checkAPI: false });
     const { at } = await updateRecord(manager.streams, "PS_mnist_0", 3);
     await manager.streams.deleteMessage("PS_mnist_0", at);
     await connection.close();
-    const second = await job.host(answered);
+    const second = await job.host(options);
     expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
-    const asHost = ["--job", "mnist", "--url", job.broker.url, "--user", "host"];
-    const args = ["recover", ...asHost, "--password", "word", "--from", "prefix", "--yes"];
-    expect(await run(args)).toMatchObject({ code: 0 });
+    const args = [
+      "recover",
+      "--job",
+      "mnist",
+      "--url",
+      job.broker.url,
+      "--from",
+      "prefix",
+      "--yes",
+    ];
+    expect(await run(args, { environment: auth.variables("admin") })).toMatchObject({ code: 0 });
     await servedAgain(second);
     expect(await count(client)).toBe(2);
   });
