@@ -17,6 +17,11 @@ describe("a broker's environment limits its memory", () => {
     });
   });
 
+  test("to its part of that quarter, in a cluster on one machine", () => {
+    const found = limitMemory({ environment: {}, brokers: 4, totalBytes: 8 * GIB });
+    expect(found["GOMEMLIMIT"]).toBe(String(GIB / 2));
+  });
+
   test("to what the caller's environment says", () => {
     const environment = { GOMEMLIMIT: "3GiB", GOGC: "off" };
     expect(limitMemory({ environment, totalBytes: 8 * GIB })).toEqual(environment);
