@@ -4,6 +4,7 @@ import { readable, readBatch, readRecordHeader } from "../actors/fold/journal-re
 import type { Shard } from "../actors/fold/shard.ts";
 import type { PieceRef } from "../actors/journal/manifest.ts";
 import { readSnapshotState } from "../actors/journal/snapshot-store.ts";
+import { toNumbers } from "../protocol/encoding/half-floats.ts";
 import {
   DTYPES,
   elementCount,
@@ -160,7 +161,7 @@ function kindOf(
 function elementOf(block: Block, slot: number, at: number): ElementValue {
   const { bytes } = DTYPES[block.dtype];
   const element = block.slotBytes(slot).subarray(at * bytes, (at + 1) * bytes);
-  return viewElements(block.dtype, element)[0] ?? 0;
+  return toNumbers(block.dtype, viewElements(block.dtype, element))[0] ?? 0;
 }
 
 /** Subtracts two values of one type. */

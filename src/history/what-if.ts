@@ -2,8 +2,9 @@ import { entryBytes, entryPart, offsetsOf } from "../actors/fold/batch/run-chang
 import type { Block } from "../actors/fold/block-actor.ts";
 import { LogSubjects, readable, readRecordMessage } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
-import type { Dtype, Encoding } from "../protocol/dtypes.ts";
+import { type Dtype, ENCODINGS, type Encoding, isHalf } from "../protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../protocol/encoding/encoding.ts";
+import type { NumericData } from "../protocol/encoding/half-floats.ts";
 import {
   BATCH_ENTRIES_MAX,
   blockRows,
@@ -65,17 +66,25 @@ function scaleElements(elements: RecordElements, factor: number): void {
   const data = readElements(elements);
   if (!(data instanceof Float32Array || data instanceof Float64Array)) return;
   for (let i = 0; i < data.length; i++) data[i] = (data[i] ?? 0) * factor;
-  const { encoding, bytes } = elements;
-  if (encoding !== undefined && data instanceof Float32Array) encodeElements(encoding, data, bytes);
+  const { bytes } = elements;
+  const form = formOf(elements);
+  if (form !== undefined && data instanceof Float32Array) encodeElements(form, data, bytes);
   else bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
 }
 
-/** Copies the elements into an array of their type. */
-function readElements({ dtype, encoding, bytes }: RecordElements) {
-  if (encoding === undefined) return viewElements(dtype, new Uint8Array(bytes));
-  const floats = new Float32Array(bytes.length / 2);
-  decodeElements(encoding, bytes, floats);
+/** Copies the elements, as numbers, into an array of the type that they are computed in. */
+function readElements(elements: RecordElements): NumericData {
+  const { dtype, bytes } = elements;
+  const form = formOf(elements);
+  if (form === undefined) return viewElements(dtype, new Uint8Array(bytes)) as NumericData;
+  const floats = new Float32Array(bytes.length / ENCODINGS[form].bytes);
+  decodeElements(form, bytes, floats);
   return floats;
+}
+
+/** Returns how float32 elements are written in a record; undefined for elements that are written as they are. */
+function formOf({ dtype, encoding }: RecordElements): Encoding | undefined {
+  return encoding ?? (isHalf(dtype) ? dtype : undefined);
 }
 
 /** Subject of a record that may hold gradients. */

@@ -1,4 +1,11 @@
-import { DTYPES, type Dtype, ENCODINGS, type Encoding } from "../../protocol/dtypes.ts";
+import {
+  DTYPES,
+  type Dtype,
+  ENCODINGS,
+  type Encoding,
+  type HalfDtype,
+  isHalf,
+} from "../../protocol/dtypes.ts";
 import type { BlockRows, PartIndex } from "../../protocol/messages/parts.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
@@ -9,16 +16,31 @@ import type { ShardMemory } from "../kernel/shard-memory.ts";
 /** Bytes of encoded elements in one chunk: they fit into the first-level cache. */
 export const ENCODED_CHUNK_BYTES = 16 * 1024;
 
+/** Types that elements are computed in. */
+export type ComputedDtype = Exclude<Dtype, HalfDtype>;
+
+/** Returns the type in which elements are computed: half floats as float32, any others as they are. */
+export function computedAs(dtype: Dtype): ComputedDtype {
+  return isHalf(dtype) ? "float32" : dtype;
+}
+
 /** Elements in a record. */
 export interface Payload {
-  /** Element type of the block, and of the elements in the scratch. */
+  /** Element type of the block. In the scratch the elements are of the type that {@link computedAs} returns. */
   readonly dtype: Dtype;
   /** Encoding in the record; absent if the elements have the block's element type there. */
   readonly encoding?: Encoding | undefined;
   readonly bytes: Uint8Array;
 }
 
-const WIDEN = { bfloat16: "widenBf16", float16: "widenF16" } as const satisfies Record<
+/** The kernels that round float32 to elements of each form. */
+export const NARROW = { bfloat16: "narrowBf16", float16: "narrowF16" } as const satisfies Record<
+  Encoding,
+  keyof Kernels
+>;
+
+/** The kernels that decode elements of each form to float32. */
+export const WIDEN = { bfloat16: "widenBf16", float16: "widenF16" } as const satisfies Record<
   Encoding,
   keyof Kernels
 >;
@@ -35,17 +57,18 @@ export function eachChunk(
   chunkBytes: number = memory.scratchBytes,
 ): void {
   const { dtype, encoding, bytes } = payload;
-  const elementBytes = DTYPES[dtype].bytes;
+  const form = encoding ?? (isHalf(dtype) ? dtype : undefined);
+  const elementBytes = DTYPES[computedAs(dtype)].bytes;
   const wireBytes = wireBytesOf(payload);
   everyChunk(bytes, (chunkBytes / elementBytes) * wireBytes, (chunk) => {
     const n = chunk.length / wireBytes;
-    if (encoding === undefined) {
+    if (form === undefined) {
       memory.stage(chunk);
     } else {
       // Encoded and widened elements end at the same address, so they can be widened in place.
       const encoded = memory.scratch + n * (elementBytes - wireBytes);
       memory.bytes(encoded, chunk.length).set(chunk);
-      memory.kernels[WIDEN[encoding]](memory.scratch, encoded, n);
+      memory.kernels[WIDEN[form]](memory.scratch, encoded, n);
     }
     visit(n);
     return true;

@@ -14,6 +14,7 @@ import {
   underKnownNames,
 } from "../../model-files/index.ts";
 import { type ParameterConfig, toConfig } from "../../protocol/config/index.ts";
+import { DTYPES } from "../../protocol/dtypes.ts";
 import { type ErrorCode, ensureError, mismatch, PserverError } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
@@ -259,9 +260,10 @@ export function registerLoad(program: Command, context: CliContext): void {
       "  hosts on this machine are looked in, so that load x finds what save x has written.",
     ],
     "Element types": [
-      "  Half precision is loaded as float32, integers of 8 and 16 bits and booleans as int32; their",
-      "  values stay the same. Tensors of other types that no parameter has, and those without",
-      "  elements, are left out, each with a warning; --strict refuses such a file instead.",
+      "  Tensors keep their type, half floats, booleans and integers of 8 bits too; only integers of",
+      "  16 bits are loaded as int32, with the same values. Tensors of other types that no parameter",
+      "  has, and those without elements, are left out, each with a warning; --strict refuses such a",
+      "  file instead. bfloat16 in npz is read as numpy writes that of ml_dtypes.",
     ],
     Configuration: [
       "  A model file holds values only. The optimizer is given here; by default it is sgd with the",
@@ -370,7 +372,7 @@ function tellWithoutRate(
   const without = tensors.filter(({ header: { name, dtype } }) => {
     const { learningRate, optimizer, static: isStatic } = configs.get(name) ?? toConfig();
     // Updates of integers are added without a learning rate.
-    const isTrained = dtype.startsWith("float") && optimizer.name !== "none" && !isStatic;
+    const isTrained = DTYPES[dtype].float && optimizer.name !== "none" && !isStatic;
     return isTrained && learningRate === undefined;
   });
   const [first] = without;

@@ -1,14 +1,17 @@
 import { checkTakesGradients } from "../../protocol/config/index.ts";
 import {
+  type Dtype,
   dtypeOf,
   ENCODINGS,
   type Encoding,
   encodedBytes,
   infiniteFrom,
   isEncoding,
+  isHalf,
   type TensorData,
 } from "../../protocol/dtypes.ts";
 import { normAsEncoded, staysFinite } from "../../protocol/encoding/encoding.ts";
+import { firstNonFinite, toNumbers } from "../../protocol/encoding/half-floats.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { Declaration, ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
@@ -20,6 +23,7 @@ import {
 } from "../../protocol/row-lists/row-lists.ts";
 import {
   l2Norm,
+  namedDtype,
   sameShape,
   type Tensor,
   type TensorLike,
@@ -82,8 +86,8 @@ export function checkFiniteElements(
   encoding?: Encoding,
 ): void {
   checkEncoding(parameter, encoding);
-  if (parameter.config.allowNonFinite || allFinite(data, encoding)) return;
-  throw nonFinite(parameter.name, data, encoding);
+  if (parameter.config.allowNonFinite || allFinite(parameter.dtype, data, encoding)) return;
+  throw nonFinite(parameter, data, encoding);
 }
 
 /**
@@ -104,13 +108,14 @@ export function checkedNorm(
   const norm =
     encoding !== undefined && data instanceof Float32Array
       ? normAsEncoded(encoding, data)
-      : l2Norm(data);
+      : l2Norm(toNumbers(parameter.dtype, data));
   // A norm is finite exactly if all elements are, so one pass finds both.
   if (!Number.isFinite(norm)) checkFiniteElements(parameter, data, encoding);
   return norm;
 }
 
-function allFinite(data: TensorData, encoding: Encoding | undefined): boolean {
+function allFinite(dtype: Dtype, data: TensorData, encoding: Encoding | undefined): boolean {
+  if (isHalf(dtype)) return firstNonFinite(dtype, data as Uint16Array) < 0;
   if (data instanceof Float32Array) return staysFinite(data, encoding);
   if (!(data instanceof Float64Array)) return true;
   for (let i = 0; i < data.length; i++) if (!Number.isFinite(data[i])) return false;
@@ -118,13 +123,14 @@ function allFinite(data: TensorData, encoding: Encoding | undefined): boolean {
 }
 
 function nonFinite(
-  parameter: string,
+  { name: parameter, dtype }: Pick<Declaration, "name" | "dtype">,
   data: TensorData,
   encoding: Encoding | undefined,
 ): PserverError {
   const bound = infiniteFrom(encoding);
-  const index = data.findIndex((value: number | bigint) => !(Math.abs(Number(value)) < bound));
-  const received = data[index];
+  const numbers = toNumbers(dtype, data);
+  const index = numbers.findIndex((value: number | bigint) => !(Math.abs(Number(value)) < bound));
+  const received = numbers[index];
   const form = Number.isFinite(received) ? `, an infinity as ${encoding},` : "";
   return new PserverError(
     "NON_FINITE",
@@ -172,7 +178,7 @@ function toEmpty(given: TensorLike): Tensor {
   if (ArrayBuffer.isView(given)) {
     return { dtype: dtypeOf(given), shape: [given.length], data: given };
   }
-  return { dtype: dtypeOf(given?.data), shape: [...(given.shape ?? [])], data: given.data };
+  return { dtype: namedDtype(given), shape: [...(given.shape ?? [])], data: given.data };
 }
 
 /** Adds an update of every block of a parameter. `seen`: the versions that a gradient was made from. */
@@ -197,13 +203,18 @@ interface RowSums {
 
 /**
  * Sorts rows, and adds up those that are named repeatedly, in the order given and in the element type
- * (integers wrap around). The data is not copied if there is nothing to do.
+ * (integers wrap around, half floats are rounded once). The data is not copied if there is nothing to do.
  * @param rows normalized; `values` has `rowElements` elements for each.
  */
-export function sumRows(rows: Numbers, values: TensorData, rowElements: number): RowSums {
+export function sumRows(
+  dtype: Dtype,
+  rows: Numbers,
+  values: TensorData,
+  rowElements: number,
+): RowSums {
   if (isAscending(rows)) return { rows, values };
   const sums = distinct(rows);
-  const placed = { values, rowElements, places: sums.places, sums: sums.values.length };
+  const placed = { dtype, values, rowElements, places: sums.places, sums: sums.values.length };
   return { rows: sums.values, values: sumByPlace(placed) };
 }
 
@@ -261,7 +272,7 @@ function addRows(
   given: RowGradient,
   mode: GradientMode,
 ): void {
-  const { name, shape, config, layout } = info;
+  const { name, dtype, shape, config, layout } = info;
   if (!config.sparse) throw notSparse(name);
   const [size, ...rowShape] = shape;
   if (size === undefined) throw noRows(name);
@@ -270,7 +281,7 @@ function addRows(
   const elements = named.length * rowElements;
   const data = fitData(info, given.values, [named.length, ...rowShape], elements);
   if (elements === 0) return;
-  const { rows, values } = sumRows(named, data, rowElements);
+  const { rows, values } = sumRows(dtype, named, data, rowElements);
   const norm = checkedNorm(info, values, mode.encoding);
   for (const part of planRows(info, rows)) {
     // The layout of a sparse parameter leaves room for the row numbers of a whole block.

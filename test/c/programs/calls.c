@@ -111,7 +111,7 @@ static void update(pserver_client *client) {
   pserver_grad_options_init(&options);
   options.has_learning_rate = true;
   options.learning_rate = 1;
-  options.encoding = PSERVER_BFLOAT16;
+  options.encoding = PSERVER_ENCODING_BFLOAT16;
   options.stored_is_enough = true;
   EXPECT_OK(pserver_send_grads(client, grads, 1, &options, -1));
   expect_floats(client, "w", (float[]){-0.5f, 0.5f, 1.5f, 2.5f, 3.5f, 4.5f}, 6);
@@ -139,7 +139,7 @@ static void update(pserver_client *client) {
   pserver_tensor tensor = bare(two, 6);
   const char *name = "w";
   EXPECT_OK(pserver_set(client, &name, &tensor, 1, -1));
-  EXPECT_OK(pserver_push(client, "w", &tensor, 0.5, -1, PSERVER_FLOAT16, -1));
+  EXPECT_OK(pserver_push(client, "w", &tensor, 0.5, -1, PSERVER_ENCODING_FLOAT16, -1));
   expect_floats(client, "w", (float[]){-1, -1, -1, -1, -1, -1}, 6);
   EXPECT_ERROR(BAD_VALUE, pserver_push(client, "w", &tensor, NAN, 1, PSERVER_AS_IS, -1));
   EXPECT_ERROR(BAD_VALUE, pserver_push(client, "w", &tensor, 1, 1, (pserver_encoding)9, -1));
@@ -153,7 +153,7 @@ static void update(pserver_client *client) {
   EXPECT_OK(pserver_get(client, &name, &got, 1, PSERVER_AS_IS, -1));
   EXPECT(memcmp(got.data, (int64_t[]){12, 6, 16}, sizeof more) == 0);
   pserver_tensor_release(&got);
-  EXPECT_ERROR(UNSUPPORTED, pserver_push(client, "counts", &counts, 2, 1, PSERVER_FLOAT16, -1));
+  EXPECT_ERROR(UNSUPPORTED, pserver_push(client, "counts", &counts, 2, 1, PSERVER_ENCODING_FLOAT16, -1));
 }
 
 /** A gradient is clipped by the norm of all its blocks, as encoded. */
@@ -163,7 +163,7 @@ static void clipping(pserver_client *client) {
   float *expected = calloc(LARGE, sizeof(float));
   pserver_gradient grad = {"to clip", bare(gradient, LARGE), NULL, 0};
   pserver_grad_options_init(&options);
-  options.encoding = PSERVER_BFLOAT16;
+  options.encoding = PSERVER_ENCODING_BFLOAT16;
   /* These become 3 and 4 in bfloat16, so the norm is 5. */
   gradient[0] = 3.0009765625f;
   gradient[LARGE - 1] = -4.0009765625f;
@@ -274,7 +274,7 @@ static void reading(pserver_client *client) {
   EXPECT(memcmp(got[0].data, got[2].data, got[0].bytes) == 0);
   for (int i = 0; i < 3; i++) pserver_tensor_release(&got[i]);
   got[0] = bare(mine, 6);
-  EXPECT_OK(pserver_get(client, names, got, 1, PSERVER_BFLOAT16, -1));
+  EXPECT_OK(pserver_get(client, names, got, 1, PSERVER_ENCODING_BFLOAT16, -1));
   EXPECT(got[0].data == mine && mine[0] == -1);
   got[0].bytes = 8;
   EXPECT_ERROR(BAD_LENGTH, pserver_get(client, names, got, 1, PSERVER_AS_IS, -1));

@@ -74,8 +74,8 @@ static uint8_t *from_hex(const char *hex, size_t *count) {
 }
 
 static pserver_encoding encoding_of(const char *name) {
-  if (strcmp(name, "bfloat16") == 0) return PSERVER_BFLOAT16;
-  return strcmp(name, "float16") == 0 ? PSERVER_FLOAT16 : PSERVER_AS_IS;
+  if (strcmp(name, "bfloat16") == 0) return PSERVER_ENCODING_BFLOAT16;
+  return strcmp(name, "float16") == 0 ? PSERVER_ENCODING_FLOAT16 : PSERVER_AS_IS;
 }
 
 /** Numbers with commas between them, to be freed; NULL for "-". */

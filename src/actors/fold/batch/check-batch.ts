@@ -4,15 +4,16 @@ import { parseBatch, type ReceivedRun } from "../../../protocol/messages/batch-r
 import { entryLabel } from "../../../protocol/messages/columns.ts";
 import type { RecordHeader } from "../../../protocol/messages/records.ts";
 import { quoteName } from "../../../protocol/names.ts";
-import { allFinite } from "../apply-update.ts";
+import { allFinite, areBools } from "../apply-update.ts";
 import { type BlockActor, blockLabel, heldBytes, slotPlan } from "../block-actor.ts";
 import {
   checkFiniteNorm,
-  checkGradient,
   checkGradientStep,
   checkNewBlock,
   checkNotStatic,
+  checkOperation,
   checkReply,
+  noBools,
   nonFinite,
   type RecordContext,
 } from "../check-update.ts";
@@ -144,11 +145,12 @@ function checkUpdates(context: RecordContext, run: ReceivedRun, mark: number): R
     if (parts === undefined) checkCount(block.count, count);
     else checkPart(block, run, place, offsets);
     checkNotStatic(block);
-    if (gradient !== undefined) {
+    if (operation !== undefined) {
       const version = seen?.[place];
       const part = parts && (parts.innerList === undefined ? ROWS : INNER);
-      const named = { lr: gradient.lr, seen: version === 0 ? undefined : version };
-      const divisor = checkGradient(block, part, norms?.[place], named);
+      const seenVersion = version === 0 ? undefined : version;
+      const named = gradient === undefined ? operation : { ...gradient, seen: seenVersion };
+      const divisor = checkOperation(block, part, norms?.[place], named);
       if (divisor !== 1) {
         behind ??= new Float64Array(numbers.length).fill(1);
         behind[place] = divisor;
@@ -159,7 +161,7 @@ function checkUpdates(context: RecordContext, run: ReceivedRun, mark: number): R
   return { run, blocks, created: [], behind, measured: undefined };
 }
 
-/** Stand for parts in {@link checkGradient}, which looks only whether there are offsets in rows. */
+/** Stand for parts in {@link checkOperation}, which looks only whether there are offsets in rows. */
 const ROWS = {};
 const INNER = { inner: Uint32Array.of(0) };
 
@@ -236,9 +238,9 @@ function checkAscending(
 }
 
 /**
- * Passes if the values of a run, and the norms of their gradients, are finite where their parameters do not allow
+ * Passes if bools are 0 and 1, and if the values of a run, and the norms of their gradients, are finite where their parameters do not allow
  * others. Measures them, if the context asks for that, in the same pass.
- * @throws NON_FINITE
+ * @throws BAD_VALUE, NON_FINITE
  */
 function checkValues(context: RecordContext, change: RunChange): void {
   const { memory } = context;
@@ -246,6 +248,12 @@ function checkValues(context: RecordContext, change: RunChange): void {
   const { dtype, encoding, values: bytes, norms } = run;
   if (context.measures) change.measured = measureRun(memory, run);
   const measured = change.measured;
+  if (dtype === "bool" && !areBools(memory, { dtype, bytes })) {
+    eachEntry(context, run, (place, offsets) => {
+      const values = { dtype, bytes: entryBytes(run, place, offsets) };
+      if (!areBools(memory, values)) throw noBools("values", values);
+    });
+  }
   if (norms === undefined && isAllFinite(measured)) return;
   if (
     norms === undefined &&
