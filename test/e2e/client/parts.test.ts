@@ -12,7 +12,7 @@ import {
 } from "../../../src/protocol/dtypes.ts";
 import { elementsAt } from "../../client/parts/part-reference.ts";
 import { TestJob } from "../../support/host.ts";
-import { numpyArrays } from "../../support/numpy-parts.ts";
+import { NUMPY_DTYPES, numpyArrays } from "../../support/numpy-parts.ts";
 import { bytesOfAll, Traffic } from "../../support/traffic.ts";
 
 /** Blocks of 7 rows; and 2 rows of 14 blocks and a bit each. */
@@ -21,7 +21,7 @@ const WIDE = [2, 700_000] as const;
 /** Elements of a block of the latter. */
 const WIDE_BLOCK = 49_152;
 
-const dtypes = Object.keys(DTYPES) as Dtype[];
+const dtypes = NUMPY_DTYPES;
 let job: TestJob;
 let client: Client;
 

@@ -1,5 +1,5 @@
 import { packValue } from "../../../protocol/codec.ts";
-import { type Dtype, type Encoding, isHalf } from "../../../protocol/dtypes.ts";
+import type { Dtype, Encoding } from "../../../protocol/dtypes.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import type { Statistics } from "../../fold/statistics.ts";
 import type { BlockChange } from "../block-change.ts";
@@ -437,7 +437,7 @@ function areAlike(a: EntryKind, b: EntryKind): boolean {
 
 /** Whether the statistics need float64: float32 would round an extreme element, or cannot hold the norm. */
 function needsFloat64({ dtype }: BlockChange, { norm }: Statistics): boolean {
-  return !(dtype === "float32" || isHalf(dtype)) || norm > FLOAT32_MAX;
+  return dtype !== "float32" || norm > FLOAT32_MAX;
 }
 
 /**
