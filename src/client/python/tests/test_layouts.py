@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pserver
-from pserver._arrays import DTYPES
+from pserver._arrays import NAMES
 from pserver._native import declarations
 from pserver._error import ERRORS
 
@@ -78,7 +78,7 @@ def test_every_struct_and_each_of_its_entries_is_known() -> None:
 
 
 def test_numbers_are_those_of_the_header(tmp_path: Path) -> None:
-    expected = {f"PSERVER_{dtype.name.upper()}": number for number, dtype in enumerate(DTYPES)}
+    expected = {f"PSERVER_{name.upper()}": number for number, name in enumerate(NAMES)}
     expected |= {
         "PSERVER_RANK_MAX": declarations.RANK_MAX,
         "PSERVER_SHARDS_MAX": declarations.SHARDS_MAX,

@@ -256,7 +256,10 @@ Form = Tuple[Tuple[int, ...], str]
 
 
 def _forms_of(tensors: Mapping[str, torch.Tensor]) -> Dict[str, Form]:
-    return {name: (tuple(tensor.shape), short(HELD_AS[tensor.dtype])) for name, tensor in tensors.items()}
+    return {
+        name: (tuple(tensor.shape), short(HELD_AS[tensor.dtype]))
+        for name, tensor in tensors.items()
+    }
 
 
 def _shown(form: Form) -> str:

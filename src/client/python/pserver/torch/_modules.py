@@ -223,9 +223,7 @@ _held: MutableMapping[Client, Dict[str, torch.dtype]] = WeakKeyDictionary()
 _synced: MutableMapping[Client, MutableMapping[Tuple[str, int], torch.Tensor]] = WeakKeyDictionary()
 
 
-def remember(
-    ps: Client, tensors: Dict[str, torch.Tensor], held: Mapping[str, torch.dtype]
-) -> None:
+def remember(ps: Client, tensors: Dict[str, torch.Tensor], held: Mapping[str, torch.dtype]) -> None:
     """Remembers the names of a module's tensors in the client's job, and the element types that they have there."""
     _held.setdefault(ps, {}).update(held)
     known = _synced.setdefault(ps, WeakValueDictionary())
