@@ -156,6 +156,42 @@ static void update(pserver_client *client) {
   EXPECT_ERROR(UNSUPPORTED, pserver_push(client, "counts", &counts, 2, 1, PSERVER_ENCODING_FLOAT16, -1));
 }
 
+/** Elements of one and two bytes keep their bits, and are computed with as the protocol says. */
+static void short_types(pserver_client *client) {
+  uint8_t flags[2] = {1, 0};
+  uint16_t halves[2] = {0x3c00, 0x7c01}; /* 1 and a NaN that is not the canonical one */
+  uint16_t brains[2] = {0x4380, 0x3f80}; /* 256 and 1 */
+  pserver_tensor bools = {PSERVER_BOOL, 1, {2}, flags, sizeof flags};
+  pserver_tensor half = {PSERVER_FLOAT16, 1, {2}, halves, sizeof halves};
+  pserver_tensor brain = {PSERVER_BFLOAT16, 1, {2}, brains, sizeof brains};
+  pserver_config any = {.text = "{\"allowNonFinite\":true}"};
+  pserver_tensor got = {0};
+  EXPECT_OK(pserver_create(client, "flags", &bools, NULL, -1, &got));
+  EXPECT(got.dtype == PSERVER_BOOL && memcmp(got.data, flags, sizeof flags) == 0);
+  pserver_tensor_release(&got);
+  EXPECT_ERROR(UNSUPPORTED, pserver_push(client, "flags", &bools, 1, 1, PSERVER_AS_IS, -1));
+  flags[1] = 2;
+  const char *name = "flags";
+  EXPECT_ERROR(BAD_VALUE, pserver_set(client, &name, &bools, 1, -1));
+  EXPECT_ERROR(NON_FINITE, pserver_create(client, "half", &half, NULL, -1, &got));
+  got = (pserver_tensor){0};
+  EXPECT_OK(pserver_create(client, "half", &half, &any, -1, &got));
+  EXPECT(got.dtype == PSERVER_FLOAT16 && memcmp(got.data, halves, sizeof halves) == 0);
+  pserver_tensor_release(&got);
+  got = (pserver_tensor){0};
+  EXPECT_OK(pserver_create(client, "brain", &brain, NULL, -1, &got));
+  pserver_tensor_release(&got);
+  /* 257 is rounded to 256, and 2 is exact. */
+  uint16_t ones[2] = {0x3f80, 0x3f80};
+  brain.data = ones;
+  EXPECT_OK(pserver_push(client, "brain", &brain, 1, 1, PSERVER_AS_IS, -1));
+  name = "brain";
+  got = (pserver_tensor){0};
+  EXPECT_OK(pserver_get(client, &name, &got, 1, PSERVER_AS_IS, -1));
+  EXPECT(memcmp(got.data, (uint16_t[]){0x4380, 0x4000}, sizeof brains) == 0);
+  pserver_tensor_release(&got);
+}
+
 /** A gradient is clipped by the norm of all its blocks, as encoded. */
 static void clipping(pserver_client *client) {
   pserver_grad_options options;
@@ -424,6 +460,7 @@ int main(int argc, char **argv) {
   update(client);
   reading(client);
   clipping(client);
+  short_types(client);
   sparse_rows(client);
   parts_of(client, "long rows", 3, LARGE / 3);
   parts_of(client, "many rows", LARGE / 256, 256);

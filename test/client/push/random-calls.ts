@@ -1,5 +1,6 @@
 /** Jobs and calls by chance: parameters of all kinds and sizes, and every call that changes several blocks. */
 import {
+  DTYPES,
   type Dtype,
   type Encoding,
   type ParameterConfigInput,
@@ -21,6 +22,10 @@ const DTYPES_MADE: readonly Dtype[] = [
   "uint32",
   "int64",
   "uint64",
+  "uint8",
+  "int8",
+  "float16",
+  "bfloat16",
 ];
 const SYNCHRONIZATIONS: readonly Synchronization[] = [
   { mode: "async" },
@@ -62,7 +67,7 @@ function payloadBytesMin(parameters: readonly ParameterInfo[]): number {
 function randomParameter(random: Random, i: number): ParameterInfo {
   const dtype = random.pick(DTYPES_MADE) ?? "float32";
   const isSparse = random.chance(0.3);
-  const isFloat = dtype.startsWith("float");
+  const isFloat = DTYPES[dtype].float;
   const config: ParameterConfigInput = {
     sparse: isSparse,
     ...(isFloat ? { learningRate: 0.5 } : { optimizer: "none" as const }),

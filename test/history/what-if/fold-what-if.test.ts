@@ -6,7 +6,7 @@ import type { Shard } from "../../../src/actors/fold/shard.ts";
 import { viewElements } from "../../../src/history/compare-models.ts";
 import { type FoldChanges, foldWhatIf } from "../../../src/history/what-if.ts";
 
-import { l2Norm } from "../../../src/protocol/index.ts";
+import { l2Norm, toNumbers } from "../../../src/protocol/index.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
 import type { FoldedHistory } from "../folded-history.ts";
 import { historyOf, type Training, trainings } from "../written-training.ts";
@@ -26,19 +26,21 @@ function fold(history: Pick<FoldedHistory, "own">, changes: Partial<FoldChanges>
 }
 
 function valuesOf(shard: Shard | undefined, parameter = "w"): number[] {
-  const bytes = shard?.block(parameter, 0)?.values() ?? new Uint8Array(0);
-  return Array.from(viewElements("float32", bytes), Number);
+  const block = shard?.block(parameter, 0);
+  if (block === undefined) return [];
+  return Array.from(toNumbers(block.dtype, viewElements(block.dtype, block.values())), Number);
 }
 
 /** Gradients of both trainers, all of the same elements. */
 function gradients(
   trainers: readonly ("alice" | "bob")[],
   kind: "gradient" | "batch" = "gradient",
+  dtype: NonNullable<Training["dtype"]> = "float32",
 ): Training {
   const acts = trainers.map((trainer) => {
     return { trainer, parameter: "w", kind, values: [3, 0, 0, 4, 0, 0] } as const;
   });
-  return { mode: "async", optimizer: "sgd", acts };
+  return { mode: "async", optimizer: "sgd", dtype, acts };
 }
 
 test("with nothing changed it is the real state", async () => {
@@ -117,14 +119,21 @@ describe.each(["gradient", "batch"] as const)("changed in a %s", (kind) => {
     expect(counts).toEqual({ leftOut: 0, changed: 1 });
   });
 
-  test("a norm above the limit is scaled down to it, one below stays", async () => {
-    const history = historyOf(gradients(["alice"], kind));
-    const clipped = await fold(history, { clipNorm: 2 });
-    const moved = valuesOf(clipped.shard).map((value) => value - 1);
-    expect(l2Norm(Float64Array.from(moved))).toBeCloseTo(0.1 * 2, 5);
-    expect(clipped.counts.changed).toBe(1);
-    const { shard, counts } = await fold(history, { clipNorm: 5.01 });
-    expect(counts.changed).toBe(0);
-    expect(shard.digest()).toBe(history.own.folded(history.own.lastSeq).digest());
-  });
+  test.each([
+    ["float32", 5],
+    ["bfloat16", 2],
+    ["float16", 2],
+  ] as const)(
+    "a norm of %s above the limit is scaled down to it, one below stays",
+    async (dtype, digits) => {
+      const history = historyOf(gradients(["alice"], kind, dtype));
+      const clipped = await fold(history, { clipNorm: 2 });
+      const moved = valuesOf(clipped.shard).map((value) => value - 1);
+      expect(l2Norm(Float64Array.from(moved))).toBeCloseTo(0.1 * 2, digits);
+      expect(clipped.counts.changed).toBe(1);
+      const { shard, counts } = await fold(history, { clipNorm: 5.01 });
+      expect(counts.changed).toBe(0);
+      expect(shard.digest()).toBe(history.own.folded(history.own.lastSeq).digest());
+    },
+  );
 });
