@@ -7,11 +7,8 @@ import {
 } from "../../src/protocol/dtypes.ts";
 import { toHalfFloats } from "../../src/protocol/encoding/half-floats.ts";
 
-/** All element types. */
-export const ALL_DTYPES = Object.keys(DTYPES) as Dtype[];
-
-/** Those that can be computed with. */
-export const NUMBER_DTYPES = ALL_DTYPES.filter((dtype) => dtype !== "bool");
+/** The element types that can be computed with. */
+export const NUMBER_DTYPES = (Object.keys(DTYPES) as Dtype[]).filter((dtype) => dtype !== "bool");
 
 /** Whole numbers up to this are exact in every type but bool, and so are five times as large ones. */
 export const EXACT_MAX = 25;

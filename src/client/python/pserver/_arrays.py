@@ -6,6 +6,7 @@ import math
 import sys
 import weakref
 from ctypes import byref, c_void_p
+from importlib import import_module
 from typing import Any, Final, Mapping, Sequence, Tuple, Optional
 
 import numpy as np
@@ -18,7 +19,7 @@ from ._native.library import Library
 Array = np.ndarray[Any, np.dtype[Any]]
 
 try:
-    import ml_dtypes
+    ml_dtypes: Any = import_module("ml_dtypes")
 except ImportError:
     ml_dtypes = None
 
@@ -55,7 +56,8 @@ _EXPECTED: Final = "a number, or an array of numpy, a buffer, or a tensor on the
 def number_of(dtype: np.dtype[Any]) -> Optional[int]:
     """Returns the number of an element type; None if it is none, such as uint16 without the mark of bfloat16."""
     if dtype == bfloat16:
-        is_marked = ml_dtypes is not None or (dtype.metadata or {}).get("pserver") == "bfloat16"
+        marks: Any = dtype.metadata or {}
+        is_marked = ml_dtypes is not None or marks.get("pserver") == "bfloat16"
         return _BFLOAT16 if is_marked else None
     return _NUMBERS.get(dtype)
 

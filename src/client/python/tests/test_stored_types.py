@@ -68,7 +68,7 @@ def test_integers_of_8_bits_wrap_and_are_held(ps: pserver.Client, unique: Unique
 
 def test_half_floats_are_rounded_once(ps: pserver.Client, unique: Unique) -> None:
     name = unique("f2")
-    values, other = np.float16([1, 2048, -0.1]), np.float16([0.001, 3, 0.7])
+    values, other = np.array([1, 2048, -0.1], np.float16), np.array([0.001, 3, 0.7], np.float16)
     ps.create_if_not_already_created(name, values)
     ps.push(name, other, 0.3, 1.7)
     wide = [each.astype(np.float32) for each in (values, other)]
