@@ -79,5 +79,5 @@ test.each([".npy", ".json", ".bin"])("half floats and bools as %s", async (endin
     dtype: "bfloat16",
     values: [0.1, -2.5, 9e-41, 3.39e38],
   });
-  expect((await pserver("get", "flags")).stdout).toContain("[ True  False]");
+  expect((await pserver("get", "flags")).stdout).toContain("[ True False]");
 });
