@@ -90,7 +90,7 @@ test.skipIf(process.platform !== "linux")(
         .split(" ")
         .slice(2),
     );
-    const served = start([...up, "--port", "0", "--json"], { cwd: models });
+    const served = start([...up, "--port", "0", "--json"]);
     const { url } = JSON.parse(await served.firstLine);
     expect(others.map(([command]) => command)).toEqual(["log", "blame"]);
     for (const args of others) {

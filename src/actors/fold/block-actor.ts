@@ -76,6 +76,8 @@ export interface Block extends Omit<BlockHeader, "open"> {
   readonly heldBytes: number;
   /** Number of slots beside the values, see `SlotPlan`. */
   readonly slots: number;
+  /** Address of the values in the shard's memory. @throws INTERNAL once the block has been removed from its shard. */
+  readonly pointer: number;
   /**
    * The values: a live view, invalid after the shard's next `apply`.
    * @throws INTERNAL once the block has been removed from its shard.
@@ -177,7 +179,6 @@ export class BlockActor implements Block {
     for (let slot = 1; slot <= this.slots; slot++) this.slotBytes(slot).fill(0);
   }
 
-  /** Address of the values in the shard's memory. @throws INTERNAL once the block is freed. */
   get pointer(): number {
     return this.slotPointer(0);
   }

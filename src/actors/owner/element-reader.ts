@@ -71,11 +71,11 @@ export class ElementReader {
   #readEncoded(target: Uint8Array, encoding: Encoding): void {
     const { scratch, kernels } = this.#memory;
     const { bytes } = ENCODINGS[encoding];
-    const { byteOffset } = this.#block.values();
+    const { pointer } = this.#block;
     const elementBytes = DTYPES[this.#block.dtype].bytes;
     for (let at = 0; at < target.length; at += ENCODED_CHUNK_BYTES) {
       const n = Math.min(ENCODED_CHUNK_BYTES, target.length - at) / bytes;
-      kernels[NARROW[encoding]](scratch, byteOffset + (at / bytes) * elementBytes, n);
+      kernels[NARROW[encoding]](scratch, pointer + (at / bytes) * elementBytes, n);
       target.set(this.#memory.bytes(scratch, n * bytes), at);
     }
   }
@@ -88,12 +88,12 @@ export class ElementReader {
     const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
     const { scratch, kernels } = this.#memory;
     const ranges = new RowRanges(this.#memory, rowElements, elementBytes);
-    const { byteOffset } = this.#block.values();
+    const { pointer } = this.#block;
     let at = 0;
     for (let first = 0; first < rows.length; first += ranges.rowsMax) {
       const n = Math.min(ranges.rowsMax, rows.length - first);
       ranges.take(rows, first, n);
-      ranges.gather(scratch, byteOffset, n);
+      ranges.gather(scratch, pointer, n);
       const elements = n * rowElements;
       const encoded = encoding === undefined ? scratch : scratch + elements * elementBytes;
       if (encoding !== undefined) kernels[NARROW[encoding]](encoded, scratch, elements);

@@ -121,12 +121,12 @@ export class ServedRead {
   /** Adds the values of an entry as pieces; returns false if they are not small. */
   #gather(gathered: GatheredValues, entry: number, block: Block): boolean {
     const { parts } = this.#request;
-    const { byteOffset } = block.values();
+    const { pointer } = block;
     const rows = parts?.rows[entry] ?? 0;
     if (parts === undefined || rows === 0) {
       if (!fitsPiece(block.dtype, block.count)) return false;
       gathered.begin(1);
-      gathered.add(byteOffset, block.bytes);
+      gathered.add(pointer, block.bytes);
       gathered.end(block.bytes);
       return true;
     }
@@ -137,7 +137,7 @@ export class ServedRead {
     gathered.begin(rows);
     const { row } = this.#lists;
     for (let i = row; i < row + rows; i++) {
-      gathered.add(byteOffset + (parts.rowList[i] as number) * rowBytes, rowBytes);
+      gathered.add(pointer + (parts.rowList[i] as number) * rowBytes, rowBytes);
     }
     gathered.end(rows * rowBytes);
     return true;

@@ -234,9 +234,8 @@ export class Lifecycle {
     deadline: Deadline,
   ): Promise<void> {
     const epoch = this.#selectedEpoch(deadline.what);
-    const declared = entriesOf(tensors, deadline.what).map(([name, given]) =>
-      declare(name, given, configOf(name)),
-    );
+    const { names, values: given } = entriesOf(tensors, deadline.what);
+    const declared = names.map((name, i) => declare(name, given[i] as TensorLike, configOf(name)));
     const values = await allOrFirstError(
       declared.map(async ({ declaration, tensor }) => {
         const info = await this.#declarations.declare(declaration, epoch, deadline);

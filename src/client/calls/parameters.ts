@@ -18,6 +18,15 @@ interface LookUp {
   readonly deadline: Deadline;
 }
 
+/** A list of names, and the parameters that it stands for. */
+interface PreparedSet {
+  readonly names: readonly string[];
+  readonly infos: readonly ParameterInfo[];
+}
+
+/** Lists of names that stay resolved: training loops push one and pull another one, again and again. */
+const PREPARED_SETS_MAX = 4;
+
 /** Caches type, shape, layout and epoch of the job's parameters that are ready. */
 export class Parameters {
   readonly #session: Session;
@@ -25,6 +34,8 @@ export class Parameters {
   readonly #payloadBytesMax: () => number;
   readonly #ready = new Map<string, ParameterInfo>();
   readonly #lookUps = new Map<string, LookUp>();
+  /** The last lists of names that were resolved, the latest one first. */
+  readonly #prepared: PreparedSet[] = [];
 
   /** `payloadBytesMax`: the largest message the broker takes. */
   constructor(session: Session, positions: Positions, payloadBytesMax: () => number) {
@@ -35,14 +46,14 @@ export class Parameters {
 
   /** Forgets a parameter, whose epoch has changed. */
   forget(name: string): void {
-    this.#ready.delete(name);
+    if (this.#ready.delete(name)) this.#prepared.length = 0;
   }
 
   /**
    * Returns the parameters, in request order, without waiting for their initialization.
    * @throws BAD_NAME, UNKNOWN_PARAMETER, or NOT_INITIALIZED while the job or a parameter is not.
    */
-  async require(names: readonly string[], deadline: Deadline): Promise<ParameterInfo[]> {
+  async require(names: readonly string[], deadline: Deadline): Promise<readonly ParameterInfo[]> {
     while (true) {
       const known = this.#known(names);
       if (known !== undefined) return known;
@@ -56,7 +67,7 @@ export class Parameters {
    * @throws BAD_NAME, and UNKNOWN_PARAMETER as soon as the job is initialized without one; at the deadline
    * NOT_INITIALIZED.
    */
-  async waitFor(names: readonly string[], deadline: Deadline): Promise<ParameterInfo[]> {
+  async waitFor(names: readonly string[], deadline: Deadline): Promise<readonly ParameterInfo[]> {
     const backoff = new Backoff();
     let problem: PserverError | undefined;
     while (true) {
@@ -93,7 +104,10 @@ export class Parameters {
   }
 
   /** Looks parameters up again, many in one request; returns them in request order. */
-  async refreshAll(names: readonly string[], deadline: Deadline): Promise<ParameterInfo[]> {
+  async refreshAll(
+    names: readonly string[],
+    deadline: Deadline,
+  ): Promise<readonly ParameterInfo[]> {
     const [only] = names;
     if (only !== undefined && names.length === 1) return [await this.refresh(only, deadline)];
     for (const name of names) this.forget(name);
@@ -123,9 +137,24 @@ export class Parameters {
   }
 
   /** Returns the parameters if all of them are known, else undefined. */
-  #known(names: readonly string[]): ParameterInfo[] | undefined {
-    const infos = names.map((name) => this.#ready.get(name));
-    return infos.every((info) => info !== undefined) ? infos : undefined;
+  #known(names: readonly string[]): readonly ParameterInfo[] | undefined {
+    const prepared = this.#prepared.find((set) => isSameList(set.names, names));
+    if (prepared !== undefined) return prepared.infos;
+    const added = this.#prepare(names);
+    if (added === undefined) return undefined;
+    this.#prepared.unshift(added);
+    if (this.#prepared.length > PREPARED_SETS_MAX) this.#prepared.pop();
+    return added.infos;
+  }
+
+  #prepare(names: readonly string[]): PreparedSet | undefined {
+    const infos: ParameterInfo[] = [];
+    for (const name of names) {
+      const info = this.#ready.get(name);
+      if (info === undefined) return undefined;
+      infos.push(info);
+    }
+    return { names: [...names], infos };
   }
 
   /** Looks up what is not known; returns the error of the first name that is not ready. */
@@ -145,6 +174,12 @@ export class Parameters {
     }
     return problem;
   }
+}
+
+function isSameList(a: readonly string[], b: readonly string[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }
 
 function notReady(

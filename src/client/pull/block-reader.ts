@@ -180,7 +180,7 @@ export class BlockReader {
     names: readonly string[],
     deadline: Deadline,
     reason: PserverError,
-  ): Promise<ParameterInfo[]> {
+  ): Promise<readonly ParameterInfo[]> {
     try {
       return await this.#options.parameters.refreshAll(names, deadline);
     } catch (error) {

@@ -64,7 +64,9 @@ export class PulledTensor implements NamedTensor {
     this.dtype = tensor.dtype;
     this.shape = tensor.shape;
     this.data = tensor.data;
-    this.version = origin.blocks.reduce((most, { version }) => Math.max(most, version), 0);
+    let newest = 0;
+    for (const { version } of origin.blocks) newest = Math.max(newest, version);
+    this.version = newest;
     this.#origin = origin;
   }
 

@@ -326,15 +326,20 @@ function notSparse(parameter: string): PserverError {
 /** Tensors by parameter name. */
 export type TensorRecord = Readonly<Record<string, TensorLike>> | ReadonlyMap<string, TensorLike>;
 
-/** Names of parameters, each with what the call was given for it. */
-export type Entries<Given> = readonly (readonly [name: string, given: Given])[];
+/** Names of parameters, and what a call was given for each of them. */
+export interface Entries<Given> {
+  readonly names: readonly string[];
+  readonly values: readonly Given[];
+}
 
 /** Lists what a call was given for each name. @throws EMPTY if it was given nothing. */
 export function entriesOf<Given>(
   given: Readonly<Record<string, Given>> | ReadonlyMap<string, Given>,
   what: string,
 ): Entries<Given> {
-  const entries = given instanceof Map ? [...given] : Object.entries(given);
-  if (entries.length > 0) return entries;
+  const isMap = given instanceof Map;
+  const names: string[] = isMap ? [...given.keys()] : Object.keys(given);
+  const values: Given[] = isMap ? [...given.values()] : Object.values(given);
+  if (names.length > 0) return { names, values };
   throw new PserverError("EMPTY", `${what}: expected at least one tensor; received none`);
 }

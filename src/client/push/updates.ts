@@ -125,7 +125,7 @@ export class Updates {
     mode: UpdateMode,
   ): Promise<void> {
     const kind = mixKind(mix, mode.encoding);
-    const call = { entries: [[name, given]] as const, deadline, kind };
+    const call = { entries: { names: [name], values: [given] }, deadline, kind };
     await this.#send(call, mode, (collector, info, value) => {
       checkTakesPushes(info.dtype, info.name);
       const { data } = fitTensor(info, value);
@@ -147,7 +147,8 @@ export class Updates {
   ): Promise<void> {
     const { encoding } = mode;
     const { name, tensor, indices } = part;
-    const call = { entries: [[name, tensor]] as const, deadline, kind: mixKind(mix, encoding) };
+    const entries = { names: [name], values: [tensor] };
+    const call = { entries, deadline, kind: mixKind(mix, encoding) };
     await this.#send(call, mode, (collector, info, given) => {
       checkTakesPushes(info.dtype, info.name);
       const { shape, elements, blocks } = planPart(info, indices);
@@ -204,14 +205,13 @@ export class Updates {
     send: (sources: readonly UpdateSource[]) => Promise<Result>,
   ): Promise<Result> {
     const { parameters } = this.#options;
-    const names = entries.map(([name]) => name);
+    const { names, values } = entries;
     const infos = await parameters.require(names, deadline);
     try {
       const collector = collectorFor(this.#options, kind);
       infos.forEach((info, i) => {
-        const [, given] = entries[i] as Entries<Given>[number];
         if (info.config.static) throw isStatic(info.name);
-        add(collector, info, given);
+        add(collector, info, values[i] as Given);
       });
       return await send(collector.finish());
     } catch (caught) {

@@ -48,7 +48,9 @@ test("damage of the tape is told at its place, and the rest is read", async () =
   await job.broker.start();
 
   const left = seqsOf(whole).filter((each) => each < from || each > to);
-  const told = `TAPE_DAMAGED: shard 0: ${to - from + 1} records have no line, 0:${from} to ${to}:`;
+  const records = to - from + 1;
+  const lack = records === 1 ? "1 record has" : `${records} records have`;
+  const told = `TAPE_DAMAGED: shard 0: ${lack} no line, 0:${from} to ${to}:`;
   const log = await archived.pserver("log", "--json");
   expect(log.code).toBe(1);
   expect(JSON.parse(log.stderr).warning).toContain(told);
@@ -70,7 +72,7 @@ test("damage of the tape is told at its place, and the rest is read", async () =
   const warnings = hurt.stderr.trim().split("\n");
   expect(warnings.map((line) => JSON.parse(line).warning)).toEqual([
     expect.stringMatching(`^BAD_ARCHIVE: ${path}, byte \\d+`),
-    expect.stringMatching(`^TAPE_DAMAGED: shard 0: .* have no line, 0:${from} to `),
+    expect.stringMatching(`^TAPE_DAMAGED: shard 0: .* ha(s|ve) no line, 0:${from} to `),
   ]);
   const before = seqsOf(whole).filter((each) => each < from);
   expect(seqsOf(hurt).slice(0, before.length)).toEqual(before);
