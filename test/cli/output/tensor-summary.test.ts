@@ -106,7 +106,7 @@ describe("elements", () => {
       const bits = Uint16Array.from({ length: 65_536 }, (_, i) => i);
       const texts = Array.from(bits, (_, i) => formatElement({ dtype, data: bits }, i));
       const back = toHalfFloats(dtype, Float32Array.from(texts, Number));
-      const isNumber = Array.from(toNumbers(dtype, bits), (number) => !Number.isNaN(number));
+      const isNumber = Array.from(toNumbers(dtype, bits) as Float32Array, (x) => !Number.isNaN(x));
       expect(back.filter((_, i) => isNumber[i])).toEqual(bits.filter((_, i) => isNumber[i]));
       expect(new Set(texts.filter((_, i) => !isNumber[i]))).toEqual(new Set(["NaN"]));
       const digits = texts

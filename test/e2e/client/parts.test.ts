@@ -3,13 +3,7 @@
 // messages and only touched elements travel; and that what does not fit one message goes in several.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
-import {
-  allocateData,
-  bytesOf,
-  DTYPES,
-  type Dtype,
-  type TensorData,
-} from "../../../src/protocol/dtypes.ts";
+import { allocateData, bytesOf, type TensorData } from "../../../src/protocol/dtypes.ts";
 import { elementsAt } from "../../client/parts/part-reference.ts";
 import { TestJob } from "../../support/host.ts";
 import { NUMPY_DTYPES, numpyArrays } from "../../support/numpy-parts.ts";
