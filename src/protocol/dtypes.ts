@@ -115,10 +115,12 @@ export function viewData(
   return new ARRAYS[dtype](buffer, fromByte, elements);
 }
 
+const CLASSES = Object.values(ARRAYS);
+
 /** Returns the first `elements` elements in a buffer as an array of the same class as `like`. */
 export function sameArray(like: TensorData, buffer: ArrayBuffer, elements: number): TensorData {
-  const name = (Object.keys(ARRAYS) as Dtype[]).find((dtype) => holds(dtype, like)) ?? "uint8";
-  return viewData(name, buffer, elements);
+  const Class = CLASSES.find((each) => like instanceof each) ?? Uint8Array;
+  return new Class(buffer, 0, elements);
 }
 
 /** Returns the bytes of a typed array: a view, not a copy. */
