@@ -2,16 +2,25 @@ import { execFile } from "node:child_process";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { packageRoot } from "../src/broker/broker-config.ts";
 
 const run = promisify(execFile);
 
-/** The checkout; this file lies in build/programs/bench. */
-const ROOT = join(import.meta.dirname, "../../..");
-const SOURCES = join(ROOT, "bench/c");
+const ROOT = packageRoot();
+/** Sources and headers of the programs. */
+export const C_SOURCES: string = join(ROOT, "bench/c");
 const OUTPUT = join(ROOT, "build/bench-c");
 const FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-pthread"];
 /** Sources with which every program is linked. */
-const PARTS = ["agent.c", "counter.c", "payloads.c", "stream-reader.c", "stream-sender.c"];
+const PARTS = [
+  "agent.c",
+  "counter.c",
+  "nats-status.c",
+  "payloads.c",
+  "step-data.c",
+  "stream-reader.c",
+  "stream-sender.c",
+];
 const PROGRAMS = [
   "core-sender",
   "core-receiver",
@@ -63,14 +72,25 @@ export async function buildCPrograms(): Promise<void> {
   const source = join(ROOT, "src/client/c");
   await run("make", ["-s", "-j2", "-C", source, `BUILD=${OUTPUT}`, cLibraryPath()]);
   const { stdout } = await run("pkg-config", ["--cflags", "--libs", "libnats"]);
-  const parts = PARTS.map((part) => join(SOURCES, part));
+  const parts = PARTS.map((part) => join(C_SOURCES, part));
   const ours = [
-    [join(SOURCES, TRAINING), "-I", join(ROOT, "include"), "-L", join(OUTPUT, "lib")],
+    [join(C_SOURCES, TRAINING), "-I", join(ROOT, "include"), "-L", join(OUTPUT, "lib")],
     ["-lpserver", `-Wl,-rpath,${join(OUTPUT, "lib")}`],
   ].flat();
   for (const program of PROGRAMS) {
-    const inputs = [join(SOURCES, `${program}.c`), ...parts];
+    const inputs = [join(C_SOURCES, `${program}.c`), ...parts];
     const libraries = [...(TRAINERS.includes(program) ? ours : []), ...stdout.trim().split(/\s+/)];
     await run("cc", [...FLAGS, ...inputs, ...libraries, "-o", cProgramPath(program)]);
   }
+}
+
+/**
+ * Compiles sources of `bench/c` that are linked with a program in another language.
+ * @returns the paths of the objects.
+ */
+export async function buildCObjects(names: readonly string[]): Promise<string[]> {
+  await mkdir(OUTPUT, { recursive: true });
+  const sources = names.map((name) => join(C_SOURCES, `${name}.c`));
+  await run("cc", [...FLAGS, "-c", ...sources], { cwd: OUTPUT });
+  return names.map((name) => join(OUTPUT, `${name}.o`));
 }

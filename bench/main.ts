@@ -1,5 +1,4 @@
 import { mkdir } from "node:fs/promises";
-import { cpus, loadavg } from "node:os";
 import { benchArchiving } from "./archiving.ts";
 import { Bed, type Storage } from "./bed.ts";
 import { benchC } from "./c-client.ts";
@@ -7,6 +6,7 @@ import { benchDebugger } from "./debugger.ts";
 import { benchFailover } from "./failover.ts";
 import { type HostMemory, measureHostMemory } from "./host-memory.ts";
 import { benchKernels } from "./kernels.ts";
+import { describeMachine } from "./machine.ts";
 import type { NamedModel } from "./models.ts";
 import { type BenchOptions, isWanted, readOptions } from "./options.ts";
 import {
@@ -52,8 +52,7 @@ async function main(): Promise<void> {
   if (options.profileDirectory !== undefined) {
     await mkdir(options.profileDirectory, { recursive: true });
   }
-  const [cpu] = cpus();
-  const machine = `${new Date().toISOString().slice(0, 10)}, ${cpus().length} × ${cpu?.model}, Node ${process.version}, load ${loadavg()[0]?.toFixed(1)} at the start`;
+  const machine = describeMachine();
   // First, while the process has done nothing else.
   const kernels = isWanted(options, "kernels") ? benchKernels() : [];
   const rules = isWanted(options, "rules") ? benchRules(options.ruleBytes) : [];

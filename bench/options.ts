@@ -52,10 +52,7 @@ export function readOptions(args: readonly string[]): BenchOptions | { readonly 
   });
   if (values.help) return { help: HELP };
   const { quick, json, only } = values;
-  const rounds = Number(values.rounds ?? (quick ? 1 : 3));
-  if (!Number.isSafeInteger(rounds) || rounds < 1) {
-    throw new Error(`--rounds: expected a whole number of 1 or more; received ${values.rounds}`);
-  }
+  const rounds = readRounds(values.rounds ?? (quick ? "1" : "3"));
   return {
     quick,
     json,
@@ -72,6 +69,15 @@ export function readOptions(args: readonly string[]): BenchOptions | { readonly 
     journalBytes: quick ? [1e8] : [1e8, 1e9],
     ruleBytes: quick ? [1024 ** 2] : [1024 ** 2, 64 * 1024 ** 2],
   };
+}
+
+/** Reads a number of rounds. @throws an `Error` unless it is a whole number of 1 or more. */
+export function readRounds(value: string): number {
+  const rounds = Number(value);
+  if (!Number.isSafeInteger(rounds) || rounds < 1) {
+    throw new Error(`--rounds: expected a whole number of 1 or more; received ${value}`);
+  }
+  return rounds;
 }
 
 /** Whether a measurement of this name is asked for: whether it holds one of the words. */

@@ -28,6 +28,7 @@ const SKIPPED = new Set([
 const TEXT = new Set([
   "",
   ".c",
+  ".cc",
   ".conf",
   ".h",
   ".json",

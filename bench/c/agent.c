@@ -47,11 +47,6 @@ bool refuse(struct answer *answer, const char *format, ...) {
   return false;
 }
 
-bool nats_is_ok(natsStatus status, const char *what, struct answer *answer) {
-  if (status == NATS_OK) return true;
-  return refuse(answer, "%s: %s", what, natsStatus_GetText(status));
-}
-
 double machine_ms(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

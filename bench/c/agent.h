@@ -1,9 +1,12 @@
 #ifndef AGENT_H
 #define AGENT_H
 
-#include <nats/nats.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define ANSWER_BYTES 512
 #define ARGUMENTS_MAX 8
@@ -28,10 +31,11 @@ void serve_agent(const struct command *commands, size_t count);
 /** Makes the text the answer. Returns false, so that a command can end with `return refuse(…)`. */
 bool refuse(struct answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Whether a call of cnats has succeeded; if not, the answer is `what` and the status. */
-bool nats_is_ok(natsStatus status, const char *what, struct answer *answer);
-
 /** Returns the milliseconds of the machine's monotonic clock, which all processes share. */
 double machine_ms(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

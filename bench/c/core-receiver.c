@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent.h"
 #include "counter.h"
+#include "nats-status.h"
 #include "payloads.h"
 
 static natsConnection *connection;

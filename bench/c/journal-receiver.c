@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent.h"
+#include "nats-status.h"
 #include "stream-reader.h"
 
 static natsConnection *connection;

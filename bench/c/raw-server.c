@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent.h"
+#include "nats-status.h"
 #include "payloads.h"
 #include "raw-step.h"
 #include "stream-reader.h"

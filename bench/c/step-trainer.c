@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "step-data.h"
 #include "training.h"
 
 #define NAME_BYTES 64
-/** Sets of rows that the steps use in turn. */
-#define ROW_SETS 16
 
 /** A step of whole tensors of one shape, which are read into `targets`. */
 struct dense_step {
@@ -36,20 +35,6 @@ static struct row_step table;
 /** Whether steps of rows were prepared last. */
 static bool is_of_rows;
 
-/** Allocates memory for the whole run of the program. */
-static void *allocate(size_t count, size_t bytes) {
-  void *memory = calloc(count, bytes);
-  if (memory == NULL) abort();
-  return memory;
-}
-
-/** Makes small values of both signs, none of them denormal. */
-static float *floats(size_t count) {
-  float *values = allocate(count, sizeof *values);
-  for (size_t i = 0; i < count; i++) values[i] = ((float)(i % 2001) - 1000.5F) / 1e6F;
-  return values;
-}
-
 static pserver_tensor tensor_of(float *values, size_t count) {
   return (pserver_tensor){
       PSERVER_FLOAT32, PSERVER_RANK_OF_PARAMETER, {0}, values, count * sizeof(float)};
@@ -60,7 +45,7 @@ static bool prepare_dense(char **arguments, struct answer *answer) {
   (void)answer;
   size_t count = strtoull(arguments[1], NULL, 10);
   size_t elements = strtoull(arguments[2], NULL, 10);
-  float *gradient = floats(elements);
+  float *gradient = make_floats(elements);
   dense = (struct dense_step){.parameters = count,
                               .names = allocate(count, sizeof *dense.names),
                               .name_list = allocate(count, sizeof *dense.name_list),
@@ -70,29 +55,10 @@ static bool prepare_dense(char **arguments, struct answer *answer) {
     snprintf(dense.names[i], NAME_BYTES, "%s.%zu", arguments[0], i);
     dense.name_list[i] = dense.names[i];
     dense.gradients[i] = (pserver_gradient){dense.names[i], tensor_of(gradient, elements), NULL, 0};
-    dense.targets[i] = tensor_of(floats(elements), elements);
+    dense.targets[i] = tensor_of(make_floats(elements), elements);
   }
   is_of_rows = false;
   return true;
-}
-
-/** Chooses distinct rows of a table, ascending: the same as bench/steps/random-rows.ts. */
-static int64_t *random_rows(uint32_t seed, size_t count, size_t below) {
-  bool *is_chosen = allocate(below, sizeof *is_chosen);
-  int64_t *rows = allocate(count, sizeof *rows);
-  uint32_t state = seed;
-  for (size_t chosen = 0; chosen < count;) {
-    state = state * 1664525U + 1013904223U;
-    size_t row = (size_t)((double)state / 4294967296.0 * (double)below);
-    chosen += !is_chosen[row];
-    is_chosen[row] = true;
-  }
-  size_t next = 0;
-  for (size_t row = 0; row < below; row++) {
-    if (is_chosen[row]) rows[next++] = (int64_t)row;
-  }
-  free(is_chosen);
-  return rows;
 }
 
 /** Prepares steps of rows. Arguments: name, rows of the table, elements of a row, rows of a step. */
@@ -104,12 +70,12 @@ static bool prepare_rows(char **arguments, struct answer *answer) {
   table = (struct row_step){.rows = rows,
                             .row_elements = width,
                             .columns = allocate(width, sizeof *table.columns),
-                            .values = tensor_of(floats(rows * width), rows * width),
-                            .target = tensor_of(floats(rows * width), rows * width)};
+                            .values = tensor_of(make_floats(rows * width), rows * width),
+                            .target = tensor_of(make_floats(rows * width), rows * width)};
   snprintf(table.name, sizeof table.name, "%s", arguments[0]);
   for (size_t i = 0; i < width; i++) table.columns[i] = (int64_t)i;
   for (uint32_t seed = 0; seed < ROW_SETS; seed++) {
-    table.sets[seed] = random_rows(seed, rows, table_rows);
+    table.sets[seed] = choose_rows(seed, rows, table_rows);
   }
   is_of_rows = true;
   return true;

@@ -1,7 +1,7 @@
 #ifndef STREAM_SENDER_H
 #define STREAM_SENDER_H
 
-#include "agent.h"
+#include "nats-status.h"
 #include "payloads.h"
 
 /** Opens a context whose messages without a PubAck stay within the window. */

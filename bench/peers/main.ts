@@ -1,103 +1,129 @@
-import { cpus, loadavg } from "node:os";
-import { parseArgs } from "node:util";
-import { startStepJob } from "../steps/our-steps.ts";
-import { stepRows } from "../steps/step-table.ts";
-import { measureSteps, type StepTime } from "../steps/step-times.ts";
-import { TRAINING_STEPS, type TrainingStep } from "../steps/training-step.ts";
+import { buildCPrograms, missingForC } from "../c-programs.ts";
+import { describeMachine } from "../machine.ts";
+import { type StepJob, startStepJob } from "../steps/our-steps.ts";
+import { comparisonTables } from "../steps/step-table.ts";
+import { measureSteps, type StepMaker, type StepTime } from "../steps/step-times.ts";
+import type { TrainingStep } from "../steps/training-step.ts";
 import { tableText } from "../table.ts";
-import { peersPython, type RunningPeer, startPeer } from "./peer-process.ts";
-import { OUR_PROMISES, PEERS } from "./peers.ts";
-
-const HELP = `usage: make bench-peers PEERS='[--rounds N] [--json]'
-
-Makes the same training steps on this parameter server, and on Redis, Ray, PyTorch RPC and TensorFlow where
-they are installed, in turn, and prints how long a step takes on each.
-
-  --rounds N  how often everything is measured (5)
-  --json      results as one JSON object`;
+import { type PeersOptions, readPeersOptions } from "./options.ts";
+import { type PeerProgram, pythonPeer, type RunningPeer, startPeer } from "./peer-process.ts";
+import {
+  COMPARED_STEPS,
+  canMake,
+  OUR_PROMISES,
+  type PeerDescription,
+  PS_LITE,
+  PYTHON_PEERS,
+} from "./peers.ts";
+import { buildPsLitePeer } from "./ps-lite.ts";
 
 const DURATION_MS = 1_500;
 const WARM_UP_MS = 2_000;
 
-/** The steps of the comparison: TensorFlow takes minutes for ten thousand variables, so none of tiny ones. */
-const STEPS = TRAINING_STEPS.filter((step) => step.kind === "rows" || step.elements > 16);
+const NOTE = `ms: median (min–max) of the rounds. To raw: the time of a step over that of as many bytes through the broker
+alone, in the same round: with a journal on file or in memory, as ours has; for the others, in memory. CPU ms: of all
+processes together.`;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      rounds: { type: "string", default: "5" },
-      json: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
-    },
-  });
-  if (values.help) {
-    console.log(HELP);
+  let options: ReturnType<typeof readPeersOptions>;
+  try {
+    options = readPeersOptions(process.argv.slice(2));
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exitCode = 2;
     return;
   }
-  const rounds = Number(values.rounds);
-  if (!Number.isSafeInteger(rounds) || rounds < 1) {
-    throw new Error(`--rounds: expected a whole number of 1 or more; received ${values.rounds}`);
+  if ("help" in options) {
+    console.log(options.help);
+    return;
   }
-  const [cpu] = cpus();
-  const machine = `${new Date().toISOString().slice(0, 10)}, ${cpus().length} × ${cpu?.model}, Node ${process.version}, load ${loadavg()[0]?.toFixed(1)} at the start`;
-  const { peers, leftOut } = await startPeers();
+  const machine = describeMachine();
+  const leftOut: string[] = [];
+  const leave = (what: string, why: string): void => {
+    leftOut.push(`${what}: left out: ${why}`);
+    progress(leftOut.at(-1) ?? "");
+  };
+  const missing = await missingForC();
+  if (missing === undefined) await buildCPrograms();
+  else leave("raw steps, and steps in C", `this machine lacks ${missing}`);
+  const peers = await startPeers(options, leave);
   const times: StepTime[] = [];
   try {
-    for (const step of STEPS) times.push(...(await compare(step, peers, rounds)));
+    for (const step of COMPARED_STEPS) {
+      const able = peers.filter(({ description }) => canMake(description, step));
+      for (const { description } of peers.filter((peer) => !able.includes(peer))) {
+        leave(
+          `${description.name}, ${step.name}`,
+          `it takes minutes to prepare a step of more than ${description.parametersMax} parameters`,
+        );
+      }
+      times.push(...(await compare(step, able, missing === undefined, options.rounds)));
+    }
   } finally {
     await Promise.all(peers.map((peer) => peer.stop()));
   }
   const systems = [
-    ...Object.entries(OUR_PROMISES).map(([name, promises]) => ({ name, versions: "", promises })),
+    ...Object.entries(OUR_PROMISES).map(([storage, promises]) => ({
+      name: `pserver, ${storage}`,
+      versions: "",
+      promises,
+    })),
     ...peers.map(({ description: { name, promises }, versions }) => ({ name, versions, promises })),
   ];
-  if (values.json) {
+  if (options.json) {
     console.log(JSON.stringify({ machine, times, systems, leftOut }, null, 2));
     return;
   }
   const rows = systems.map(({ name, versions, promises }) => [name, versions, promises]);
-  console.log(`${machine}\n\n${tableText(stepRows(times))}\n`);
-  console.log(tableText([["system", "versions", "what it promises"], ...rows]));
-  for (const line of leftOut) console.log(`\n${line}`);
+  const tables = [
+    ...comparisonTables(times),
+    [["system", "versions", "what it promises"], ...rows],
+  ].map((table) => tableText(table));
+  console.log([machine, NOTE, ...tables, ...leftOut].join("\n\n"));
 }
 
 /** Starts all peers that this machine has, and says which it has not. */
-async function startPeers(): Promise<{ peers: RunningPeer[]; leftOut: string[] }> {
-  const python = await peersPython();
+async function startPeers(
+  { psLiteDirectory }: PeersOptions,
+  leave: (what: string, why: string) => void,
+): Promise<RunningPeer[]> {
+  const all: readonly (readonly [PeerDescription, () => Promise<PeerProgram>])[] = [
+    ...PYTHON_PEERS.map((peer) => [peer, () => pythonPeer(peer.id)] as const),
+    [PS_LITE, () => buildPsLitePeer(psLiteDirectory)],
+  ];
   const peers: RunningPeer[] = [];
-  const leftOut: string[] = [];
-  for (const description of PEERS) {
+  for (const [description, program] of all) {
     try {
-      peers.push(await startPeer(python, description));
+      peers.push(await startPeer(await program(), description));
     } catch (error) {
-      leftOut.push(
-        `${description.name}: left out: ${error instanceof Error ? error.message : error}`,
-      );
-      progress(leftOut.at(-1) ?? "");
+      leave(description.name, error instanceof Error ? error.message : String(error));
     }
   }
-  return { peers, leftOut };
+  return peers;
 }
 
-/** Measures one step on ours, with both kinds of journals, and on every peer. */
+/** Measures one step on ours and on the broker alone, with both kinds of journals, and on every peer. */
 async function compare(
   step: TrainingStep,
   peers: readonly RunningPeer[],
+  hasC: boolean,
   rounds: number,
 ): Promise<StepTime[]> {
-  const file = await startStepJob(step, "file");
+  const jobs: StepJob[] = [];
   try {
-    const memory = await startStepJob(step, "memory");
-    try {
-      const makers = [file.maker, memory.maker];
-      for (const peer of peers) makers.push(await peer.maker(step));
-      const options = { rounds, durationMs: DURATION_MS, warmUpMs: WARM_UP_MS, log: progress };
-      return await measureSteps(step, makers, options);
-    } finally {
-      await memory[Symbol.asyncDispose]();
+    const makers: StepMaker[] = [];
+    for (const storage of ["file", "memory"] as const) {
+      const job = await startStepJob(step, storage);
+      jobs.push(job);
+      if (hasC) makers.push(await job.startRaw());
+      makers.push(job.maker);
+      if (hasC) makers.push(...(await job.startC(["step"])));
     }
+    for (const peer of peers) makers.push(await peer.maker(step));
+    const options = { rounds, durationMs: DURATION_MS, warmUpMs: WARM_UP_MS, log: progress };
+    return await measureSteps(step, makers, options);
   } finally {
-    await file[Symbol.asyncDispose]();
+    for (const job of jobs) await job[Symbol.asyncDispose]();
   }
 }
 

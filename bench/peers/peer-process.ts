@@ -2,6 +2,7 @@ import { access } from "node:fs/promises";
 import { join } from "node:path";
 import { packageRoot } from "../../src/broker/broker-config.ts";
 import { LineProcess } from "../line-process.ts";
+import { rawStepsName } from "../steps/raw-steps.ts";
 import type { StepMaker } from "../steps/step-times.ts";
 import type { TrainingStep } from "../steps/training-step.ts";
 import { descendants } from "./descendants.ts";
@@ -21,11 +22,22 @@ export interface RunningPeer {
   readonly stop: () => Promise<void>;
 }
 
+/** The program of a peer's trainer, which starts the peer's servers. */
+export interface PeerProgram {
+  readonly path: string;
+  readonly args: readonly string[];
+}
+
+/** Returns the program of a peer in Python. */
+export async function pythonPeer(id: string): Promise<PeerProgram> {
+  return { path: await peersPython(), args: [PROGRAM, id] };
+}
+
 /**
  * Finds the Python that peers run with: `PEERS_PYTHON`, or that of scripts/setup-peers.sh, or the
  * system's.
  */
-export async function peersPython(): Promise<string> {
+async function peersPython(): Promise<string> {
   const named = process.env["PEERS_PYTHON"];
   if (named !== undefined) return named;
   try {
@@ -38,12 +50,12 @@ export async function peersPython(): Promise<string> {
 
 /** Starts a peer and its servers. @throws an `Error` that says what is missing. */
 export async function startPeer(
-  python: string,
+  { path, args }: PeerProgram,
   description: PeerDescription,
 ): Promise<RunningPeer> {
-  const { id, name } = description;
+  const { name } = description;
   const variables = { PYTHONDONTWRITEBYTECODE: "1", OMP_NUM_THREADS: "1" };
-  const trainer = LineProcess.start(python, [PROGRAM, id], variables);
+  const trainer = LineProcess.start(path, args, variables);
   const stop = async (): Promise<void> => {
     await trainer.call("close").catch(() => undefined);
     await trainer.stop();
@@ -54,6 +66,8 @@ export async function startPeer(
       await trainer.call(...creation(step));
       return {
         name,
+        // Peers keep everything in memory.
+        baseline: rawStepsName("memory"),
         processes: () =>
           descendants(trainer.pid).map((pid) => ({
             role: pid === trainer.pid ? "trainer" : "server",

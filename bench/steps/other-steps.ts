@@ -24,33 +24,49 @@ export interface OtherStepsOptions {
 /** The trainer in Python; this file lies in build/programs/bench/steps. */
 const PYTHON_TRAINER = join(import.meta.dirname, "../../../../bench/python/step_trainer.py");
 
+/** The operations of a trainer in a step, and how tables call them. */
+const OPERATIONS = { step: "", push: ", push alone", pull: ", pull alone" } as const;
+
+/** A whole step, or a part of it. */
+export type StepOperation = keyof typeof OPERATIONS;
+
+/** Names the steps of a trainer of ours. */
+export function ourStepsName(
+  language: string,
+  storage: Storage,
+  operation: StepOperation = "step",
+): string {
+  return `pserver, ${language}, ${storage}${OPERATIONS[operation]}`;
+}
+
 /**
- * Starts a trainer in C of a job that is initialized: it makes the same steps, and the pushes and
- * the pulls of them alone. Its program must have been built.
+ * Starts a trainer in C of a job that is initialized: it makes the same steps, or parts of them.
+ * Its program must have been built.
  */
-export async function startCSteps(options: OtherStepsOptions): Promise<readonly StepMaker[]> {
+export async function startCSteps(
+  options: OtherStepsOptions,
+  operations: readonly StepOperation[],
+): Promise<readonly StepMaker[]> {
   const trainer = LineProcess.start(cProgramPath("step-trainer"));
-  return await startSteps(options, trainer, "C", ["step", "push", "pull"]);
+  return await startSteps(options, trainer, "C", operations);
 }
 
 /** Starts such a trainer in Python, with this interpreter, on the same build of the C library. */
 export async function startPythonSteps(
   options: OtherStepsOptions,
   python: string,
+  operations: readonly StepOperation[],
 ): Promise<readonly StepMaker[]> {
   const env = { PYTHONPATH: TREE, PSERVER_LIBRARY: cLibraryPath(), PYTHONDONTWRITEBYTECODE: "1" };
   const trainer = LineProcess.start(python, [PYTHON_TRAINER], env);
-  return await startSteps(options, trainer, "Python", ["step", "pull"]);
+  return await startSteps(options, trainer, "Python", operations);
 }
-
-/** The operations of a trainer in a step, and their names in the tables. */
-const OPERATIONS = { step: "", push: ", push alone", pull: ", pull alone" } as const;
 
 async function startSteps(
   { bed, job, storage, prefix, step, baseline, servers }: OtherStepsOptions,
   trainer: LineProcess,
   language: string,
-  operations: readonly (keyof typeof OPERATIONS)[],
+  operations: readonly StepOperation[],
 ): Promise<readonly StepMaker[]> {
   bed.adopt(trainer);
   await trainer.call("open", bed.broker.url, job, `trainer-${language}`);
@@ -60,7 +76,7 @@ async function startSteps(
     await trainer.call("rows", prefix, step.tableRows, step.rowElements, step.rows);
   }
   return operations.map((operation) => ({
-    name: `${language}, ${storage}${OPERATIONS[operation]}`,
+    name: ourStepsName(language, storage, operation),
     baseline,
     processes: () => [...servers, { role: "trainer", pid: trainer.pid }],
     run: async (durationMs) => {

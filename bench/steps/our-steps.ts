@@ -3,7 +3,7 @@ import { Bed, type Storage } from "../bed.ts";
 import { buildCPrograms, missingForC } from "../c-programs.ts";
 import { type BenchOptions, isWanted } from "../options.ts";
 import type { StepsDone, StepTrainer } from "../programs/step-trainer.ts";
-import { startCSteps, startPythonSteps } from "./other-steps.ts";
+import { ourStepsName, type StepOperation, startCSteps, startPythonSteps } from "./other-steps.ts";
 import { rawStepsName, startRawSteps } from "./raw-steps.ts";
 import { measureSteps, type StepMaker, type StepTime } from "./step-times.ts";
 import { TRAINING_STEPS, type TrainingStep } from "./training-step.ts";
@@ -27,11 +27,13 @@ export interface StepJob extends AsyncDisposable {
   readonly maker: StepMaker;
   /** Starts steps without a parameter server on the same broker. */
   readonly startRaw: () => Promise<StepMaker>;
-  /**
-   * Starts trainers in C and, given an interpreter, in Python, which make the same steps in the
-   * job.
-   */
-  readonly startOthers: (python: string | undefined) => Promise<readonly StepMaker[]>;
+  /** Starts a trainer in C, which makes the same steps in the job, or only parts of them. */
+  readonly startC: (operations: readonly StepOperation[]) => Promise<readonly StepMaker[]>;
+  /** Starts one in Python, with this interpreter. */
+  readonly startPython: (
+    python: string,
+    operations: readonly StepOperation[],
+  ) => Promise<readonly StepMaker[]>;
   readonly initialization: InitializationTime;
 }
 
@@ -64,9 +66,11 @@ export async function benchSteps(
       }
       initializations.push(...jobs.map(({ initialization }) => initialization));
       const makers: StepMaker[] = [];
-      for (const { maker, startRaw, startOthers } of jobs) {
-        if (missing !== undefined) makers.push(maker);
-        else makers.push(await startRaw(), maker, ...(await startOthers(python)));
+      for (const { maker, startRaw, startC, startPython } of jobs) {
+        if (missing === undefined) makers.push(await startRaw());
+        makers.push(maker);
+        if (missing === undefined) makers.push(...(await startC(["step", "push", "pull"])));
+        if (python !== undefined) makers.push(...(await startPython(python, ["step", "pull"])));
       }
       steps.push(...(await measureSteps(step, makers, options)));
     } finally {
@@ -117,7 +121,7 @@ export async function startStepJob(
       await trainer.call("open", { url: bed.broker.url, job, trainer: `trainer-${i + 1}` });
     }
     const prefix = "w";
-    const maker = `pserver, ${storage}`;
+    const maker = ourStepsName("TypeScript", storage);
     const ms = (await trainers[0]?.call("initialize", { prefix, step })) ?? Number.NaN;
     for (const trainer of trainers) await trainer.call("prepare", { prefix, step });
     const parameters = step.kind === "dense" ? step.parameters : 1;
@@ -125,17 +129,15 @@ export async function startStepJob(
       { role: "broker", pid: bed.broker.pid },
       ...hosts.map(({ pid }) => ({ role: "host", pid })),
     ];
+    const baseline = rawStepsName(storage);
+    const options = { bed, job, storage, prefix, step, servers, baseline };
     return {
       startRaw: () => startRawSteps(bed, storage, step),
-      startOthers: async (python) => {
-        const baseline = rawStepsName(storage);
-        const options = { bed, job, storage, prefix, step, servers, baseline };
-        const inC = await startCSteps(options);
-        return python === undefined ? inC : [...inC, ...(await startPythonSteps(options, python))];
-      },
+      startC: (operations) => startCSteps(options, operations),
+      startPython: (python, operations) => startPythonSteps(options, python, operations),
       maker: {
         name: maker,
-        baseline: rawStepsName(storage),
+        baseline,
         processes: () => [...servers, ...trainers.map(({ pid }) => ({ role: "trainer", pid }))],
         run: async (durationMs) => {
           const task = { durationMs };

@@ -18,6 +18,25 @@ export function stepRows(found: readonly StepTime[]): string[][] {
   ];
 }
 
+/**
+ * Makes a table for each step, in the order in which they were measured: who made it, the time of
+ * a step, its ratio to that of raw steps in the same round, and the CPU time of all processes.
+ */
+export function comparisonTables(found: readonly StepTime[]): string[][][] {
+  const steps = [...new Set(found.map(({ step }) => step))];
+  return steps.map((name) => [
+    [name, "ms a step", "to raw", "CPU ms a step"],
+    ...found
+      .filter(({ step }) => step === name)
+      .map(({ maker, ms, toRaw, cpuMsOfAll }) => [
+        maker,
+        range(ms),
+        toRaw === undefined ? "" : range(toRaw, 2),
+        cpuMsOfAll.toFixed(1),
+      ]),
+  ]);
+}
+
 /** Makes the table of how long initializations took. */
 export function initializationRows(found: readonly InitializationTime[]): string[][] {
   return [
@@ -31,8 +50,8 @@ export function initializationRows(found: readonly InitializationTime[]): string
   ];
 }
 
-function range({ median, min, max }: Spread): string {
-  return `${median.toFixed(1)} (${min.toFixed(1)}–${max.toFixed(1)})`;
+function range({ median, min, max }: Spread, digits = 1): string {
+  return `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
 }
 
 function byRole(values: Readonly<Record<string, number>>, digits: number): string {

@@ -24,6 +24,8 @@ export interface StepTime {
   readonly toRaw?: Spread;
   /** CPU time of a step in each role, in ms; medians of the rounds. */
   readonly cpuMs: Readonly<Record<string, number>>;
+  /** CPU time of a step in all roles together, in ms; the median of the rounds. */
+  readonly cpuMsOfAll: number;
   /** The most memory that the largest process of each role had resident, in MB of 1e6 bytes, in any round. */
   readonly peakMb: Readonly<Record<string, number>>;
   /** CPU seconds of all roles for 1e9 bytes of elements, both ways counted. */
@@ -85,6 +87,7 @@ function summary(step: TrainingStep, maker: string, rounds: readonly Round[]): S
   const roles = [...(rounds[0]?.cpuMs.keys() ?? [])];
   const median = (values: readonly number[]): number => spread(values).median;
   const sums = rounds.map(({ cpuMs }) => [...cpuMs.values()].reduce((sum, ms) => sum + ms, 0));
+  const cpuMsOfAll = median(sums);
   return {
     step: step.name,
     maker,
@@ -95,6 +98,7 @@ function summary(step: TrainingStep, maker: string, rounds: readonly Round[]): S
     peakMb: Object.fromEntries(
       roles.map((role) => [role, Math.max(...rounds.map(({ peakMb }) => peakMb.get(role) ?? 0))]),
     ),
-    cpuSecondsPerGb: median(sums) / 1e3 / (stepBytes(step) / 1e9),
+    cpuMsOfAll,
+    cpuSecondsPerGb: cpuMsOfAll / 1e3 / (stepBytes(step) / 1e9),
   };
 }
