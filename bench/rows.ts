@@ -63,7 +63,7 @@ function benchLength(rowElements: number): RowResult[] {
     ),
     result("update, adam, 16 counts", updating("adam", rowElements, list, 16)),
     result("update, adam, any counts", updating("adam", rowElements, list, 50_000)),
-    result("sum", () => void sumRows(repeated, gradient, rowElements)),
+    result("sum", () => void sumRows("float32", repeated, gradient, rowElements)),
   ];
 }
 

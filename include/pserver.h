@@ -53,14 +53,23 @@ extern "C" {
 /** Stands for the rank of a tensor that is an argument: the tensor then has the shape of the parameter. */
 #define PSERVER_RANK_OF_PARAMETER ((int32_t)-1)
 
-/** Element types, little-endian. The numbers are those of the protocol. */
+/**
+ * Element types, little-endian. The numbers are those of the protocol; the first six are PaddlePaddle's. A bool is a
+ * byte, 0 or 1; another one is refused with BAD_VALUE. Half floats are given and returned as their bits, in two bytes
+ * each: IEEE 754's binary16, and the upper half of a float32. The server computes with them as float32, and rounds once.
+ */
 typedef enum pserver_dtype {
   PSERVER_INT32 = 0,
   PSERVER_UINT32 = 1,
   PSERVER_INT64 = 2,
   PSERVER_UINT64 = 3,
   PSERVER_FLOAT32 = 4,
-  PSERVER_FLOAT64 = 5
+  PSERVER_FLOAT64 = 5,
+  PSERVER_BOOL = 6,
+  PSERVER_UINT8 = 7,
+  PSERVER_INT8 = 8,
+  PSERVER_FLOAT16 = 9,
+  PSERVER_BFLOAT16 = 10
 } pserver_dtype;
 
 /**
@@ -69,8 +78,8 @@ typedef enum pserver_dtype {
  */
 typedef enum pserver_encoding {
   PSERVER_AS_IS = 0,
-  PSERVER_BFLOAT16 = 1,
-  PSERVER_FLOAT16 = 2,
+  PSERVER_ENCODING_BFLOAT16 = 1,
+  PSERVER_ENCODING_FLOAT16 = 2,
   PSERVER_ENCODING_INT8 = 3,
   PSERVER_ENCODING_E3M0 = 4
 } pserver_encoding;

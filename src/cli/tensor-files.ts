@@ -12,7 +12,9 @@ import {
   npyTextRange,
   parseNpyText,
 } from "../model-files/npz.ts";
-import { allocateData, type TensorData } from "../protocol/dtypes.ts";
+import { allocateData, isHalf } from "../protocol/dtypes.ts";
+import { staysFinite } from "../protocol/encoding/encoding.ts";
+import { type NumericData, toHalfFloats } from "../protocol/encoding/half-floats.ts";
 import { mismatch, PserverError } from "../protocol/errors.ts";
 import { BATCH_BYTES, PARAMETERS_PER_REQUEST_MAX, RANK_MAX } from "../protocol/limits.ts";
 import {
@@ -78,7 +80,7 @@ export function* encodeJsonTensor(
   yield `${visibleJson({ name, dtype, shape, ...entries }).slice(0, -1)},"values":[`;
   for (let start = 0; start < data.length; start += PIECE_ELEMENTS) {
     const count = Math.min(PIECE_ELEMENTS, data.length - start);
-    const texts = Array.from({ length: count }, (_, i) => jsonElement(data, start + i));
+    const texts = Array.from({ length: count }, (_, i) => jsonElement(tensor, start + i));
     yield (start > 0 ? "," : "") + texts.join(",");
   }
   yield "]}\n";
@@ -92,10 +94,13 @@ export function* encodeJsonTensor(
  */
 export function decodeJsonTensor(value: unknown, expected: ExpectedTensor): Tensor {
   const values = checkedValues(value, expected);
-  const data = allocateData(expected.dtype, elementCount(expected.shape));
+  const { dtype, shape } = expected;
+  const elements = elementCount(shape);
+  const data = isHalf(dtype) ? new Float32Array(elements) : allocateData(dtype, elements);
   const flat = values.every((element) => !Array.isArray(element));
-  fill(data, 0, values, flat ? [data.length] : expected.shape, expected);
-  return { dtype: expected.dtype, shape: expected.shape, data };
+  fill(data as NumericData, 0, values, flat ? [data.length] : shape, expected);
+  if (!isHalf(dtype)) return { dtype, shape, data };
+  return { dtype, shape, data: toHalfFloats(dtype, data as Float32Array) };
 }
 
 function checkedValues(value: unknown, expected: ExpectedTensor): readonly unknown[] {
@@ -116,7 +121,7 @@ function checkedValues(value: unknown, expected: ExpectedTensor): readonly unkno
 
 /** Copies nested arrays into flat data; returns the index for the next element. */
 function fill(
-  data: TensorData,
+  data: NumericData,
   start: number,
   values: readonly unknown[],
   shape: readonly number[],
@@ -140,14 +145,25 @@ function fill(
   return at;
 }
 
-function setElement(data: TensorData, at: number, value: unknown, expected: ExpectedTensor): void {
-  const isBig = data instanceof BigInt64Array || data instanceof BigUint64Array;
-  if (isBig ? setBig(data, at, value) : setPlain(data, at, value)) return;
+function setElement(data: NumericData, at: number, value: unknown, expected: ExpectedTensor): void {
+  if (isSet(data, at, value, expected)) return;
   const expectedForm = `a value of ${expected.dtype}`;
   throw tensorMismatch("BAD_VALUE", `element ${at}`, expectedForm, show(value), expected);
 }
 
-type BigData = Extract<TensorData, { readonly [at: number]: bigint }>;
+/** Sets an element unless its type cannot hold the value; returns whether it did. */
+function isSet(data: NumericData, at: number, value: unknown, { dtype }: ExpectedTensor): boolean {
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
+    return setBig(data, at, value);
+  }
+  if (dtype === "bool") return typeof value === "boolean" && setPlain(data, at, Number(value));
+  // Checked as it will be rounded: a number that only float32 holds would become an infinity.
+  const isTooLarge =
+    isHalf(dtype) && typeof value === "number" && !staysFinite(Float32Array.of(value), dtype);
+  return !isTooLarge && setPlain(data, at, value);
+}
+
+type BigData = Extract<NumericData, { readonly [at: number]: bigint }>;
 
 function setBig(data: BigData, at: number, value: unknown): boolean {
   const text = typeof value === "number" && Number.isSafeInteger(value) ? String(value) : value;
@@ -157,7 +173,7 @@ function setBig(data: BigData, at: number, value: unknown): boolean {
   return data[at] === integer;
 }
 
-function setPlain(data: Exclude<TensorData, BigData>, at: number, value: unknown): boolean {
+function setPlain(data: Exclude<NumericData, BigData>, at: number, value: unknown): boolean {
   const named = value === "NaN" || value === "Infinity" || value === "-Infinity";
   const number = named ? Number(value) : value;
   if (typeof number !== "number") return false;

@@ -257,7 +257,8 @@ export interface JoinedParts {
  * in any order. Every error is a `PserverError`. Arrays given to a call must not change until its
  * promise settles: they are copied only when their turn comes.
  *
- * A tensor is `{dtype, shape, data}`, or a bare typed array, which takes the parameter's shape.
+ * A tensor is `{dtype, shape, data}`, or a bare typed array, which takes the parameter's shape. Bools, as 0 and 1 in a
+ * Uint8Array, and the bits of float16 and bfloat16 in a Uint16Array need their `dtype` named.
  */
 export class Client {
   readonly job: string;

@@ -12,7 +12,12 @@ export type {
   Synchronization,
   SynchronizationInput,
 } from "../protocol/config/index.ts";
-export type { Dtype, Encoding, TensorData } from "../protocol/dtypes.ts";
+export type { Dtype, Encoding, HalfDtype, TensorData } from "../protocol/dtypes.ts";
+export {
+  type NumericData,
+  toHalfFloats,
+  toNumbers,
+} from "../protocol/encoding/half-floats.ts";
 export {
   ERROR_CODES,
   type ErrorCode,

@@ -1,4 +1,4 @@
-import { allocateData, bytesOf, DTYPES, dtypeOf, type TensorData } from "../protocol/dtypes.ts";
+import { sameArray, type TensorData } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { type BlockPlace, blockPlace, type Layout } from "../protocol/layout.ts";
 import {
@@ -357,15 +357,20 @@ export interface PartSlice {
   readonly firstInner: number;
 }
 
-/** Elements of any type are moved as words of 4 bytes, so that no bit of a NaN or int64 is lost. */
-const WORD_BYTES = 4;
+/** Bytes of a row number in a message. */
+const NUMBER_BYTES = 4;
+/**
+ * Elements of any type are moved as words, whole elements of 1 or 2 bytes and 4 bytes of longer ones, so that no bit of
+ * a NaN or int64 is lost.
+ */
+const WORD_BYTES_MAX = 4;
 /** Up to this many words a loop is faster than a view and a copy of it. */
 const LOOP_WORDS_MAX = 32;
 
 /** Copies a message's elements to their places in the caller's tensor, each as often as it is named. */
 export function scatterPart(part: BlockPart, message: TensorData, tensor: TensorData): void {
-  const words = DTYPES[dtypeOf(tensor)].bytes / WORD_BYTES;
   const [from, to] = [wordsOf(message), wordsOf(tensor)];
+  const words = wordsOfElement(tensor);
   const { rows, inner, tensorRowElements, messageRowElements } = part;
   const [toWords, fromWords] = [tensorRowElements * words, messageRowElements * words];
   for (let i = 0; i < rows.tensor.length; i++) {
@@ -399,9 +404,8 @@ export function gatherPart(slice: PartSlice, tensor: TensorData): TensorData {
     const start = tensorStart + firstRow * messageRowElements + firstInner;
     return tensor.subarray(start, start + elements);
   }
-  const dtype = dtypeOf(tensor);
-  const words = DTYPES[dtype].bytes / WORD_BYTES;
-  const message = allocateData(dtype, elements);
+  const words = wordsOfElement(tensor);
+  const message = sameArray(tensor, new ArrayBuffer(elements * tensor.BYTES_PER_ELEMENT), elements);
   const [from, to] = [wordsOf(tensor), wordsOf(message)];
   const tensorRows = lastPlaces(part.rows, messageRows);
   const tensorInner =
@@ -436,14 +440,14 @@ export function slicePart(part: BlockPart, elementBytes: number, bytesMax: numbe
   // At most half of the room is for the index: that is enough for messages of any shape.
   const width = Math.max(
     1,
-    Math.min(messageRowElements, Math.floor(bytesMax / 2 / (elementBytes + WORD_BYTES))),
+    Math.min(messageRowElements, Math.floor(bytesMax / 2 / (elementBytes + NUMBER_BYTES))),
   );
   const inner =
     index.inner ?? (width < messageRowElements ? countTo(messageRowElements) : undefined);
-  const innerBytes = inner === undefined ? 0 : width * WORD_BYTES;
+  const innerBytes = inner === undefined ? 0 : width * NUMBER_BYTES;
   const height = Math.max(
     1,
-    Math.floor((bytesMax - innerBytes - WORD_BYTES) / (width * elementBytes + WORD_BYTES)),
+    Math.floor((bytesMax - innerBytes - NUMBER_BYTES) / (width * elementBytes + NUMBER_BYTES)),
   );
   for (let row = 0; row < messageRows; row += height) {
     const rows = index.rows.subarray(row, row + height);
@@ -470,9 +474,9 @@ function lastPlaces({ tensor, message }: Matching, count: number): Uint32Array {
 
 /** Copies words from one array to another, a few by a loop, more by the engine's own copy. */
 function copyWords(
-  to: Uint32Array,
+  to: Words,
   toStart: number,
-  from: Uint32Array,
+  from: Words,
   fromStart: number,
   words: number,
 ): void {
@@ -483,7 +487,14 @@ function copyWords(
   for (let word = 0; word < words; word++) to[toStart + word] = from[fromStart + word] as number;
 }
 
-function wordsOf(data: TensorData): Uint32Array {
-  const { buffer, byteOffset, byteLength } = bytesOf(data);
-  return new Uint32Array(buffer, byteOffset, byteLength / WORD_BYTES);
+type Words = Uint8Array | Uint16Array | Uint32Array;
+
+function wordsOf({ buffer, byteOffset, byteLength, BYTES_PER_ELEMENT }: TensorData): Words {
+  if (BYTES_PER_ELEMENT === 1) return new Uint8Array(buffer, byteOffset, byteLength);
+  if (BYTES_PER_ELEMENT === 2) return new Uint16Array(buffer, byteOffset, byteLength / 2);
+  return new Uint32Array(buffer, byteOffset, byteLength / WORD_BYTES_MAX);
+}
+
+function wordsOfElement({ BYTES_PER_ELEMENT }: TensorData): number {
+  return Math.max(1, BYTES_PER_ELEMENT / WORD_BYTES_MAX);
 }

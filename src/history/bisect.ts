@@ -1,5 +1,5 @@
 import { mapConcurrently } from "../actors/concurrent.ts";
-import { type Position, PserverError } from "../protocol/index.ts";
+import { DTYPES, type Position, PserverError, toNumbers } from "../protocol/index.ts";
 import { showPosition } from "../protocol/messages/position.ts";
 import { viewElements } from "./compare-models.ts";
 import type { Cut } from "./points.ts";
@@ -271,9 +271,9 @@ async function isFiniteParameter(
   parameter: ReplayedParameter,
 ): Promise<boolean> {
   const { dtype } = parameter;
-  if (!dtype.startsWith("float")) return true;
+  if (!DTYPES[dtype].float) return true;
   for await (const chunk of model.chunks(parameter)) {
-    const data = viewElements(dtype, chunk);
+    const data = toNumbers(dtype, viewElements(dtype, chunk));
     // Not `every`, which takes a call for each of millions of elements.
     for (let i = 0; i < data.length; i++) if (!Number.isFinite(data[i])) return false;
   }

@@ -1,9 +1,11 @@
 import { type Block, type BlockHeader, slotPlan } from "../actors/fold/block-actor.ts";
+import { computedAs } from "../actors/fold/elements.ts";
 import { parseFoldState } from "../actors/fold/fold-state.ts";
 import { readable, readBatch, readRecordHeader } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import type { PieceRef } from "../actors/journal/manifest.ts";
 import { readSnapshotState } from "../actors/journal/snapshot-store.ts";
+import { toNumbers } from "../protocol/encoding/half-floats.ts";
 import {
   DTYPES,
   elementCount,
@@ -158,9 +160,10 @@ function kindOf(
 }
 
 function elementOf(block: Block, slot: number, at: number): ElementValue {
-  const { bytes } = DTYPES[block.dtype];
+  const dtype = slot === 0 ? block.dtype : computedAs(block.dtype);
+  const { bytes } = DTYPES[dtype];
   const element = block.slotBytes(slot).subarray(at * bytes, (at + 1) * bytes);
-  return viewElements(block.dtype, element)[0] ?? 0;
+  return toNumbers(dtype, viewElements(dtype, element))[0] ?? 0;
 }
 
 /** Subtracts two values of one type. */

@@ -1,15 +1,7 @@
 import { mergeSparse, type TensorHeader } from "../model-files/index.ts";
-import { DTYPES, type Dtype, type TensorData } from "../protocol/dtypes.ts";
+import { DTYPES, type Dtype, type TensorData, viewData } from "../protocol/dtypes.ts";
+import { toNumbers } from "../protocol/encoding/half-floats.ts";
 import { sameShape } from "../protocol/tensor.ts";
-
-const ARRAYS = {
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  float32: Float32Array,
-  float64: Float64Array,
-} as const satisfies Record<Dtype, unknown>;
 
 /**
  * Returns a view, not a copy, of elements in little-endian bytes, which must begin where an element of the type may
@@ -17,7 +9,7 @@ const ARRAYS = {
  */
 export function viewElements(dtype: Dtype, bytes: Uint8Array): TensorData {
   const { buffer, byteOffset, length } = bytes;
-  return new ARRAYS[dtype](buffer as ArrayBuffer, byteOffset, length / DTYPES[dtype].bytes);
+  return viewData(dtype, buffer as ArrayBuffer, length / DTYPES[dtype].bytes, byteOffset);
 }
 
 /** Bytes of the chunks in which two streams are compared: a multiple of every element's size. */
@@ -68,7 +60,8 @@ interface FirstDifference {
 
 /** Compares the elements of two tensors of one type and size, chunk by chunk, in order. */
 class DifferenceTally {
-  readonly #show: (data: TensorData, index: number) => string;
+  readonly #dtype: Dtype;
+  readonly #show: CompareOptions["show"];
   #elements = 0;
   #differing = 0;
   #largest = 0;
@@ -77,14 +70,17 @@ class DifferenceTally {
   #squaresB = 0;
   #first: FirstDifference | undefined;
 
-  /** `show`: prints an element. */
-  constructor(show: (data: TensorData, index: number) => string) {
+  constructor(dtype: Dtype, show: CompareOptions["show"]) {
+    this.#dtype = dtype;
     this.#show = show;
   }
 
   /** Compares the next elements of both, equally many. */
   take(a: TensorData, b: TensorData): void {
-    for (let i = 0; i < a.length; i++) this.#element(a, b, i);
+    const [numbersA, numbersB] = [toNumbers(this.#dtype, a), toNumbers(this.#dtype, b)];
+    for (let i = 0; i < a.length; i++) {
+      if (!this.#isSame(numbersA[i] ?? 0, numbersB[i] ?? 0)) this.#note(a, b, i);
+    }
     this.#elements += a.length;
   }
 
@@ -101,12 +97,12 @@ class DifferenceTally {
     };
   }
 
-  #element(a: TensorData, b: TensorData, i: number): void {
-    const [left, right] = [a[i] ?? 0, b[i] ?? 0];
+  /** Compares two elements, and counts their difference if there is one. */
+  #isSame(left: number | bigint, right: number | bigint): boolean {
     const [x, y] = [Number(left), Number(right)];
     this.#squaresA += x * x;
     this.#squaresB += y * y;
-    if (Object.is(left, right)) return;
+    if (Object.is(left, right)) return true;
     this.#differing += 1;
     // Integers of 64 bits are subtracted as such: as floats, large ones would lose their difference.
     const change = Math.abs(
@@ -114,10 +110,15 @@ class DifferenceTally {
     );
     this.#largest = Number.isNaN(change) ? change : Math.max(this.#largest, change);
     this.#sum += change;
+    return false;
+  }
+
+  /** Notes the elements at a place if they are the first that differ. */
+  #note(a: TensorData, b: TensorData, i: number): void {
     this.#first ??= {
       element: this.#elements + i,
-      a: this.#show(a, i),
-      b: this.#show(b, i),
+      a: this.#show(this.#dtype, a, i),
+      b: this.#show(this.#dtype, b, i),
     };
   }
 }
@@ -159,7 +160,7 @@ export type ParameterDifference =
 /** Options of {@link compareModels}. */
 export interface CompareOptions {
   /** Prints an element. */
-  readonly show: (data: TensorData, index: number) => string;
+  readonly show: (dtype: Dtype, data: TensorData, index: number) => string;
   readonly signal: AbortSignal;
   /** Called now and then with the bytes of A that were compared, of those of all parameters that both have. */
   readonly onProgress?: (doneBytes: number) => void;
@@ -215,7 +216,7 @@ async function compareTensors(
   { show, signal, onProgress }: CompareOptions,
 ): Promise<TensorDifference> {
   const { dtype } = a.header;
-  const tally = new DifferenceTally(show);
+  const tally = new DifferenceTally(dtype, show);
   const others = alignedChunks(b.chunks());
   let doneBytes = 0;
   for await (const chunk of alignedChunks(a.chunks())) {

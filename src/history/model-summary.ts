@@ -1,4 +1,5 @@
 import type { Dtype } from "../protocol/dtypes.ts";
+import { toNumbers } from "../protocol/encoding/half-floats.ts";
 import { type ComparedTensor, compareModels, viewElements } from "./compare-models.ts";
 import { type ReplayedModel, type ReplayedParameter, versionsOf } from "./replay/replayed-model.ts";
 
@@ -80,8 +81,9 @@ async function eachElement(
   parameter: ReplayedParameter,
   visit: (value: number) => void,
 ): Promise<void> {
+  const { dtype } = parameter;
   for await (const chunk of model.chunks(parameter)) {
-    for (const value of viewElements(parameter.dtype, chunk)) visit(Number(value));
+    for (const value of toNumbers(dtype, viewElements(dtype, chunk))) visit(Number(value));
   }
 }
 

@@ -2,7 +2,7 @@ import { entryBytes, entryGroups, entryPart, offsetsOf } from "../actors/fold/ba
 import type { Block } from "../actors/fold/block-actor.ts";
 import { LogSubjects, readable, readRecordMessage } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
-import { type Dtype, type Encoding, isGrouped } from "../protocol/dtypes.ts";
+import { bytesOf, type Dtype, type Encoding, isGrouped, isHalf } from "../protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../protocol/encoding/encoding.ts";
 import {
   decodeGroups,
@@ -10,6 +10,7 @@ import {
   type GroupedBytes,
   splitGroups,
 } from "../protocol/encoding/grouped.ts";
+import { type NumericData, toNumbers } from "../protocol/encoding/half-floats.ts";
 import {
   BATCH_ENTRIES_MAX,
   blockRows,
@@ -69,25 +70,22 @@ function normOf(elements: RecordElements): number {
   return l2Norm(readElements(elements));
 }
 
-/** Multiplies float elements by a factor, in place; encoded ones are rounded again. */
+/** Multiplies float elements by a factor, in place; half floats and encoded ones are rounded again. */
 function scaleElements(elements: RecordElements, factor: number): void {
   const data = readElements(elements);
   if (!(data instanceof Float32Array || data instanceof Float64Array)) return;
   for (let i = 0; i < data.length; i++) data[i] = (data[i] ?? 0) * factor;
-  const { encoding, bytes } = elements;
-  if (encoding === undefined || data instanceof Float64Array) {
-    bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
-  } else if (isGrouped(encoding)) {
-    encodeGroups(encoding, [data.length], data, groupsOf(elements));
-  } else {
-    encodeElements(encoding, data, bytes);
-  }
+  const { dtype, encoding, bytes } = elements;
+  const form = encoding ?? (isHalf(dtype) ? dtype : undefined);
+  if (form === undefined || data instanceof Float64Array) bytes.set(bytesOf(data));
+  else if (isGrouped(form)) encodeGroups(form, [data.length], data, groupsOf(elements));
+  else encodeElements(form, data, bytes);
 }
 
-/** Copies the elements into an array of their type. */
-function readElements(elements: RecordElements) {
+/** Copies the elements, as numbers, into an array of the type that they are computed in. */
+function readElements(elements: RecordElements): NumericData {
   const { dtype, encoding, count, bytes } = elements;
-  if (encoding === undefined) return viewElements(dtype, new Uint8Array(bytes));
+  if (encoding === undefined) return toNumbers(dtype, viewElements(dtype, new Uint8Array(bytes)));
   const floats = new Float32Array(count);
   if (isGrouped(encoding)) decodeGroups(encoding, [count], groupsOf(elements), floats);
   else decodeElements(encoding, bytes, floats);

@@ -5,16 +5,11 @@ type ReadBits = (view: DataView, at: number, isLittleEndian: boolean) => number;
 
 /** Element types of files that no parameter has, and how a parameter holds every value of them exactly. */
 const WIDENED = {
-  float16: { bytes: 2, dtype: "float32", bits: (...from) => bitsOfHalf(unsigned16(...from)) },
-  bfloat16: { bytes: 2, dtype: "float32", bits: (...from) => unsigned16(...from) << 16 },
-  bool: { bytes: 1, dtype: "int32", bits: (view, at) => (view.getUint8(at) === 0 ? 0 : 1) },
-  uint8: { bytes: 1, dtype: "int32", bits: (view, at) => view.getUint8(at) },
-  int8: { bytes: 1, dtype: "int32", bits: (view, at) => view.getInt8(at) },
-  uint16: { bytes: 2, dtype: "int32", bits: (...from) => unsigned16(...from) },
+  uint16: { bytes: 2, dtype: "int32", bits: (view, at, little) => view.getUint16(at, little) },
   int16: { bytes: 2, dtype: "int32", bits: (view, at, little) => view.getInt16(at, little) },
 } as const satisfies Record<string, { bytes: number; dtype: Dtype; bits: ReadBits }>;
 
-/** Name of an element type that files may hold: those of parameters, and narrower ones. */
+/** Name of an element type that files may hold: those of parameters, and others. */
 export type StoredTypeName = Dtype | keyof typeof WIDENED;
 
 /** How the elements of a tensor lie in a file. */
@@ -75,18 +70,16 @@ function convertWhole(elements: Uint8Array, { name, isLittleEndian }: StoredType
   return new Uint8Array(to.buffer);
 }
 
-/** Turns big-endian elements of 4 or 8 bytes into little-endian ones. */
-function swapped(from: DataView, bytes: number): Uint8Array {
-  const to = new DataView(new ArrayBuffer(from.byteLength));
-  for (let at = 0; at < from.byteLength; at += 4) {
-    const toAt = bytes === 8 ? at ^ 4 : at;
-    to.setUint32(toAt, from.getUint32(at, false), true);
-  }
-  return new Uint8Array(to.buffer);
+/** Turns big-endian elements of so many bytes into little-endian ones. */
+function swapped({ buffer, byteOffset, byteLength }: DataView, bytes: number): Uint8Array {
+  const to = Buffer.from(new Uint8Array(buffer, byteOffset, byteLength));
+  if (bytes === 2) return to.swap16();
+  if (bytes === 4) return to.swap32();
+  return bytes === 8 ? to.swap64() : to;
 }
 
 /**
- * Yields a tensor's elements, of 4 or 8 bytes, in C order that come in Fortran order: the first index
+ * Yields a tensor's elements in C order that come in Fortran order: the first index
  * changes fastest. Memory holds the tensor twice.
  */
 export async function* toRowOrder(
@@ -97,9 +90,11 @@ export async function* toRowOrder(
   // Joined at the end: what a file claims of its size allocates nothing.
   const parts: Uint8Array[] = [];
   for await (const chunk of chunks) parts.push(chunk);
-  const words = DTYPES[dtype].bytes / 4;
-  const from = new Uint32Array(new Uint8Array(Buffer.concat(parts)).buffer);
-  const to = new Uint32Array(from.length);
+  const { bytes } = DTYPES[dtype];
+  const words = Math.max(1, bytes / 4);
+  const Words = bytes === 1 ? Uint8Array : bytes === 2 ? Uint16Array : Uint32Array;
+  const from = new Words(new Uint8Array(Buffer.concat(parts)).buffer);
+  const to = new Words(from.length);
   let position = 0;
   const copy = ([size = 1, ...inner]: readonly number[], start: number, stride: number): void => {
     for (let i = 0; i < size; i++) {
@@ -114,22 +109,4 @@ export async function* toRowOrder(
 
 function isWidened(name: StoredTypeName): name is keyof typeof WIDENED {
   return Object.hasOwn(WIDENED, name);
-}
-
-function unsigned16(view: DataView, at: number, isLittleEndian: boolean): number {
-  return view.getUint16(at, isLittleEndian);
-}
-
-const shared = new DataView(new ArrayBuffer(4));
-
-/** Returns the bits of a float32 with the value of a half-precision number: 1 bit sign, 5 exponent, 10 fraction. */
-function bitsOfHalf(half: number): number {
-  const sign = (half & 0x8000) << 16;
-  const exponent = (half >> 10) & 0x1f;
-  const fraction = half & 0x3ff;
-  if (exponent === 0x1f) return sign | 0x7f800000 | (fraction << 13);
-  if (exponent > 0) return sign | ((exponent + 127 - 15) << 23) | (fraction << 13);
-  // Zero, or a number below the smallest normal one, which float32 holds as a normal one.
-  shared.setFloat32(0, fraction * 2 ** -24);
-  return sign | shared.getInt32(0);
 }

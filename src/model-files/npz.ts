@@ -123,6 +123,12 @@ const NUMPY_DTYPES = {
   uint64: "<u8",
   float32: "<f4",
   float64: "<f8",
+  bool: "|b1",
+  uint8: "|u1",
+  int8: "|i1",
+  float16: "<f2",
+  // numpy has no bfloat16. This is how it writes that of ml_dtypes; `view(ml_dtypes.bfloat16)` reads it.
+  bfloat16: "<V2",
 } as const satisfies Record<Dtype, string>;
 
 /** Most bytes before the text of the header: magic, version and length. */
@@ -220,11 +226,19 @@ export function parseNpyText(path: string, what: string, text: string): NpyHeade
   }
   // The `descr` of a structured type is a list.
   const type = typeof descr === "string" ? descr : JSON.stringify(descr).slice(0, 120);
+  if (type === UNTYPED_PAIRS) {
+    const hint = `${type}: bytes without a type; bfloat16 must be saved with the dtype of ml_dtypes`;
+    return { type: hint, stored: undefined, isFortranOrder: order, shape };
+  }
   return { type, stored: storedTypeOf(type), isFortranOrder: order, shape };
 }
 
+/** What bfloat16 becomes when numpy loads it and saves it again: any two bytes. */
+const UNTYPED_PAIRS = "|V2";
+
 /** Reads numpy's name of an element type, such as `<f4`, `>i8` or `|b1`; undefined if it is not read. */
 function storedTypeOf(descr: string): StoredType | undefined {
+  if (descr === NUMPY_DTYPES.bfloat16) return { name: "bfloat16", isLittleEndian: true };
   const [, order = "", rest = ""] = /^([<>|])(\w+)$/.exec(descr) ?? [];
   const name = Object.hasOwn(TYPES_BY_NAME, rest) ? TYPES_BY_NAME[rest] : undefined;
   if (name === undefined) return undefined;

@@ -54,7 +54,7 @@ export interface PaddleHeader {
 
 /**
  * Reads the header of a parameter file of `fileBytes` bytes.
- * @throws BAD_FILE unless the version is 0, elements take 4 or 8 bytes, and they fill the file.
+ * @throws BAD_FILE unless the version is 0, elements take 1, 2, 4 or 8 bytes, and they fill the file.
  */
 export function decodePaddleHeader(
   path: string,
@@ -67,8 +67,8 @@ export function decodePaddleHeader(
   const valueBytes = view.getUint32(4, true);
   const elements = Number(view.getBigUint64(8, true));
   if (version !== VERSION) throw badFile(path, `version of ${what}`, VERSION, version);
-  if (valueBytes !== 4 && valueBytes !== 8) {
-    throw badFile(path, `bytes of an element of ${what}`, "4 or 8", valueBytes);
+  if (![1, 2, 4, 8].includes(valueBytes)) {
+    throw badFile(path, `bytes of an element of ${what}`, "1, 2, 4 or 8", valueBytes);
   }
   const expected = PADDLE_HEADER_BYTES + elements * valueBytes;
   if (fileBytes !== expected) throw badFile(path, `bytes of ${what}`, expected, fileBytes);

@@ -1,8 +1,9 @@
 import { PserverError } from "./errors.ts";
 
 /**
- * The six element types. `code` is the number of PaddlePaddle's `paddle_element_type` and of the C
- * header; elements are little-endian everywhere.
+ * The element types. `code` is the number in the C header; the first six are those of PaddlePaddle's
+ * `paddle_element_type`. Elements are little-endian everywhere. A `bool` is a byte, 0 or 1; `float16` is IEEE 754's
+ * binary16, and `bfloat16` is the upper half of a float32.
  */
 export const DTYPES = {
   int32: { code: 0, bytes: 4, float: false },
@@ -11,42 +12,92 @@ export const DTYPES = {
   uint64: { code: 3, bytes: 8, float: false },
   float32: { code: 4, bytes: 4, float: true },
   float64: { code: 5, bytes: 8, float: true },
+  bool: { code: 6, bytes: 1, float: false },
+  uint8: { code: 7, bytes: 1, float: false },
+  int8: { code: 8, bytes: 1, float: false },
+  float16: { code: 9, bytes: 2, float: true },
+  bfloat16: { code: 10, bytes: 2, float: true },
 } as const satisfies Record<string, { code: number; bytes: number; float: boolean }>;
 
 /** Name of an element type, as in messages, numpy and the C header. */
 export type Dtype = keyof typeof DTYPES;
 
-/** The typed arrays that hold elements, one per {@link Dtype}. */
+/** Element types of two bytes. They are computed with as float32, and rounded once when they are stored. */
+export type HalfDtype = "float16" | "bfloat16";
+
+/** Returns whether elements of this type are half floats. */
+export function isHalf(dtype: Dtype): dtype is HalfDtype {
+  return dtype === "float16" || dtype === "bfloat16";
+}
+
+/** The typed array that holds elements of each type: those of half floats are their bits. */
+const ARRAYS = {
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  float32: Float32Array,
+  float64: Float64Array,
+  bool: Uint8Array,
+  uint8: Uint8Array,
+  int8: Int8Array,
+  float16: Uint16Array,
+  bfloat16: Uint16Array,
+} as const satisfies Record<Dtype, unknown>;
+
+/** The typed arrays that hold elements. Bits of half floats are in a Uint16Array, and bools in a Uint8Array. */
 export type TensorData =
   | Int32Array
   | Uint32Array
   | BigInt64Array
   | BigUint64Array
   | Float32Array
-  | Float64Array;
+  | Float64Array
+  | Uint8Array
+  | Int8Array
+  | Uint16Array;
 
 /** Returns whether `text` names an element type. */
 export function isDtype(text: unknown): text is Dtype {
   return typeof text === "string" && Object.hasOwn(DTYPES, text);
 }
 
+/** Types that a bare typed array has; the others share an array with one of these, or with each other. */
+const BARE_DTYPES = (Object.keys(DTYPES) as Dtype[]).filter(
+  (name) => name !== "bool" && !isHalf(name),
+);
+
 /**
- * Returns the element type of a typed array.
- * @throws BAD_DTYPE for any other value.
+ * Returns the element type of a bare typed array; that of a Uint8Array is uint8.
+ * @throws BAD_DTYPE for any other value, also for a Uint16Array, which may hold either type of half floats.
  */
 export function dtypeOf(data: unknown): Dtype {
-  if (data instanceof Float32Array) return "float32";
-  if (data instanceof Float64Array) return "float64";
-  if (data instanceof Int32Array) return "int32";
-  if (data instanceof Uint32Array) return "uint32";
-  if (data instanceof BigInt64Array) return "int64";
-  if (data instanceof BigUint64Array) return "uint64";
-  const received = data === null ? "null" : (data?.constructor?.name ?? typeof data);
-  throw new PserverError(
-    "BAD_DTYPE",
-    `expected a typed array of ${Object.keys(DTYPES).join(", ")}; received ${received}`,
-    { expected: Object.keys(DTYPES), received },
-  );
+  const dtype = BARE_DTYPES.find((name) => holds(name, data));
+  if (dtype !== undefined) return dtype;
+  const received = kindOf(data);
+  const expected =
+    data instanceof Uint16Array
+      ? "the bits of half floats as a tensor {dtype, shape, data} whose dtype is float16 or bfloat16"
+      : `a typed array of ${BARE_DTYPES.join(", ")}`;
+  throw new PserverError("BAD_DTYPE", `expected ${expected}; received a bare ${received}`, {
+    expected: Object.keys(DTYPES),
+    received,
+  });
+}
+
+/** Returns whether `data` is the typed array that holds elements of a type. */
+export function holds(dtype: Dtype, data: unknown): data is TensorData {
+  return data instanceof ARRAYS[dtype];
+}
+
+/** Names the array that holds elements of a type, for messages. */
+export function arrayName(dtype: Dtype): string {
+  return ARRAYS[dtype].name;
+}
+
+/** Names the class of any value, for messages. */
+export function kindOf(data: unknown): string {
+  return data === null ? "null" : (data?.constructor?.name ?? typeof data);
 }
 
 /** Makes a zeroed typed array of `elements` elements. */
@@ -54,22 +105,22 @@ export function allocateData(dtype: Dtype, elements: number): TensorData {
   return viewData(dtype, new ArrayBuffer(elements * DTYPES[dtype].bytes), elements);
 }
 
-/** Returns the first `elements` elements in a buffer. */
-export function viewData(dtype: Dtype, buffer: ArrayBuffer, elements: number): TensorData {
-  switch (dtype) {
-    case "float32":
-      return new Float32Array(buffer, 0, elements);
-    case "float64":
-      return new Float64Array(buffer, 0, elements);
-    case "int32":
-      return new Int32Array(buffer, 0, elements);
-    case "uint32":
-      return new Uint32Array(buffer, 0, elements);
-    case "int64":
-      return new BigInt64Array(buffer, 0, elements);
-    case "uint64":
-      return new BigUint64Array(buffer, 0, elements);
-  }
+/** Returns the first `elements` elements in a buffer, or those from a byte on where one of the type may begin. */
+export function viewData(
+  dtype: Dtype,
+  buffer: ArrayBuffer,
+  elements: number,
+  fromByte = 0,
+): TensorData {
+  return new ARRAYS[dtype](buffer, fromByte, elements);
+}
+
+const CLASSES = Object.values(ARRAYS);
+
+/** Returns the first `elements` elements in a buffer as an array of the same class as `like`. */
+export function sameArray(like: TensorData, buffer: ArrayBuffer, elements: number): TensorData {
+  const Class = CLASSES.find((each) => like instanceof each) ?? Uint8Array;
+  return new Class(buffer, 0, elements);
 }
 
 /** Returns the bytes of a typed array: a view, not a copy. */

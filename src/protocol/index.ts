@@ -7,6 +7,7 @@ export * from "./codec.ts";
 export * from "./config/index.ts";
 export * from "./dtypes.ts";
 export * from "./encoding/encoding.ts";
+export * from "./encoding/half-floats.ts";
 export * from "./errors.ts";
 export * from "./fields.ts";
 export * from "./jetstream-errors.ts";

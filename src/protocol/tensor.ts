@@ -1,24 +1,34 @@
 import {
   allocateData,
+  arrayName,
   bytesOf,
   DTYPES,
   type Dtype,
   dtypeOf,
+  holds,
   isDtype,
+  kindOf,
   type TensorData,
 } from "./dtypes.ts";
 import { float32Norm } from "./encoding/encoding.ts";
+import type { NumericData } from "./encoding/half-floats.ts";
 import { PserverError } from "./errors.ts";
 import { RANK_MAX } from "./limits.ts";
 
-/** A tensor in C order. `shape` [] is a scalar of one element. */
+/**
+ * A tensor in C order. `shape` [] is a scalar of one element. `data` has bools as 0 and 1 in a Uint8Array, and half
+ * floats as their bits in a Uint16Array.
+ */
 export interface Tensor {
   readonly dtype: Dtype;
   readonly shape: readonly number[];
   readonly data: TensorData;
 }
 
-/** A tensor as calls accept it: with its shape, or a bare typed array of one dimension. */
+/**
+ * A tensor as calls accept it: with its shape, or a bare typed array of one dimension. Bools and half floats cannot be
+ * told by their array, so a tensor of them names its `dtype`.
+ */
 export type TensorLike = Tensor | TensorData;
 
 /**
@@ -54,19 +64,13 @@ export function tensorBytes(dtype: Dtype, shape: readonly number[]): number {
 
 /**
  * Returns the tensor that a caller has given; the data is not copied.
- * @throws BAD_DTYPE, BAD_SHAPE or BAD_LENGTH if type, shape and data do not fit together.
+ * @throws BAD_DTYPE, BAD_SHAPE or BAD_LENGTH if type, shape and data do not fit together; BAD_VALUE for a bool that is
+ * neither 0 nor 1.
  */
 export function toTensor(tensor: TensorLike): Tensor {
   if (ArrayBuffer.isView(tensor))
     return { dtype: dtypeOf(tensor), shape: [checkedLength(tensor)], data: tensor };
-  const dtype = dtypeOf(tensor?.data);
-  if (!isDtype(tensor.dtype) || tensor.dtype !== dtype) {
-    throw new PserverError(
-      "BAD_DTYPE",
-      `dtype: the data is ${dtype}; received dtype ${String(tensor.dtype)}`,
-      { expected: dtype, received: String(tensor.dtype) },
-    );
-  }
+  const dtype = namedDtype(tensor);
   const elements = elementCount(tensor.shape);
   if (elements !== tensor.data.length) {
     throw new PserverError(
@@ -75,7 +79,37 @@ export function toTensor(tensor: TensorLike): Tensor {
       { expected: elements, received: tensor.data.length },
     );
   }
+  if (dtype === "bool") checkBools(tensor.data as Uint8Array);
   return { dtype, shape: [...tensor.shape], data: tensor.data };
+}
+
+/**
+ * Returns the element type that a tensor names.
+ * @throws BAD_DTYPE for an unknown one, or one whose elements are in another array than the data.
+ */
+export function namedDtype(tensor: Tensor): Dtype {
+  const { dtype, data } = tensor ?? {};
+  if (isDtype(dtype) && holds(dtype, data)) return dtype;
+  // Says what the data is if it is nothing that a tensor may have.
+  if (!(data instanceof Uint16Array)) dtypeOf(data);
+  const expected = isDtype(dtype)
+    ? `a ${arrayName(dtype)} for ${dtype}`
+    : `the dtype of a ${kindOf(data)}`;
+  const received = isDtype(dtype) ? `a ${kindOf(data)}` : `dtype ${String(dtype)}`;
+  throw new PserverError("BAD_DTYPE", `dtype: expected ${expected}; received ${received}`, {
+    expected,
+    received,
+  });
+}
+
+function checkBools(data: Uint8Array): void {
+  const index = data.findIndex((value) => value > 1);
+  if (index < 0) return;
+  throw new PserverError(
+    "BAD_VALUE",
+    `expected bools as 0 and 1; received ${data[index]} as element ${index}`,
+    { expected: "0 or 1", received: data[index], index },
+  );
 }
 
 /** Makes a tensor of zeros. */
@@ -84,10 +118,11 @@ export function zeros(dtype: Dtype, shape: readonly number[]): Tensor {
 }
 
 /**
- * Computes the L2 norm of a tensor's elements, in float64; integers have the norm 0. It is NaN or infinite
+ * Computes the L2 norm of elements, in float64; integers have the norm 0, and half floats must be given as
+ * numbers. It is NaN or infinite
  * exactly if an element is, so that every block of such a gradient is rejected for its norm.
  */
-export function l2Norm(data: TensorData): number {
+export function l2Norm(data: NumericData): number {
   if (data instanceof Float32Array) return float32Norm(data);
   if (!(data instanceof Float64Array)) return 0;
   const plain = Math.sqrt(sumOfSquares(data, 1));

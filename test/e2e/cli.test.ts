@@ -356,7 +356,7 @@ describe("failures", () => {
     );
     expect(JSON.parse(loaded.stdout)).toMatchObject({ parameters: 7, skipped: ["complex"] });
     expect(loaded.stderr).toContain("is left out");
-    expect((await served.run("get", "half", ...j1)).stdout).toContain("float32 (9,)");
+    expect((await served.run("get", "half", ...j1)).stdout).toContain("float16 (9,)");
   });
 
   test("of a job with a model", async () => {

@@ -1,6 +1,7 @@
 // Proves that files of the reference implementations are read as they were meant: fixtures made once
 // by numpy, safetensors and Python's tarfile (make_fixtures.py beside them). Tensors count 0, 1, 2, … in C
 // order, or hold the first and last values of their type; what no parameter can hold is left out by name.
+
 import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -9,6 +10,7 @@ import { readTensor } from "../../src/cli/tensor-files.ts";
 import { convertElements } from "../../src/model-files/element-types.ts";
 import { openModel } from "../../src/model-files/index.ts";
 import { allocateData, bytesOf, type Dtype, type TensorData } from "../../src/protocol/dtypes.ts";
+import { toHalfFloats } from "../../src/protocol/encoding/half-floats.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { codeOf, contents, joinChunks, load, withDirectory } from "./sample-model.ts";
 
@@ -72,10 +74,10 @@ describe("reads", () => {
 const HALVES = [0, -0, 1.5, -65504, 2 ** -24, 2 ** -14 - 2 ** -24, Infinity, -Infinity, NaN];
 
 const NARROW: Readonly<Record<string, TensorData>> = {
-  half: Float32Array.from(HALVES),
-  bool: Int32Array.of(1, 0),
-  uint8: Int32Array.of(0, 255),
-  int8: Int32Array.of(-128, 127),
+  half: toHalfFloats("float16", Float32Array.from(HALVES)),
+  bool: Uint8Array.of(1, 0),
+  uint8: Uint8Array.of(0, 255),
+  int8: Int8Array.of(-128, 127),
   uint16: Int32Array.of(0, 65535),
   int16: Int32Array.of(-32768, 32767),
 };
@@ -94,6 +96,7 @@ async function valuesIn(file: string) {
     return {
       values,
       skipped: model.skipped,
+      dtypes: new Map(model.tensors.map(({ header }) => [header.name, header.dtype])),
       conversions: new Map(conversions as [string, string][]),
     };
   } finally {
@@ -101,21 +104,30 @@ async function valuesIn(file: string) {
   }
 }
 
-describe("converts elements of types that no parameter has, and leaves out what it cannot:", () => {
+describe("reads every type that a parameter has, converts others, and leaves out what it cannot:", () => {
   test.each(["narrow.safetensors", "narrow.npz"])("%s", async (file) => {
-    const { values, skipped, conversions } = await valuesIn(file);
+    const { values, skipped, conversions, dtypes } = await valuesIn(file);
     for (const [name, data] of Object.entries(NARROW))
       expect([name, values.get(name)]).toEqual([name, data]);
-    expect(Object.is(values.get("half")?.[1], -0)).toBe(true);
+    expect(dtypes.get("half")).toBe("float16");
+    expect(dtypes.get("bool")).toBe("bool");
     expect(values.get("kept")).toEqual(Float32Array.of(0, 1));
     expect(skipped).toEqual([{ name: "complex", type: file.endsWith(".npz") ? "<c8" : "C64" }]);
-    expect(conversions.get("half")).toBe("float16 as float32");
-    expect(conversions.get("int8")).toBe("int8 as int32");
-    expect(conversions.get("kept")).toBeUndefined();
+    expect(conversions.get("int16")).toBe("int16 as int32");
+    for (const name of ["half", "int8", "kept"]) expect(conversions.get(name)).toBeUndefined();
     if (file.endsWith(".npz")) return;
-    // The next bfloat16 after -3e38 differs by 1e36.
-    const [first, second = 0] = values.get("bfloat16") ?? [];
-    expect([first, Math.abs(Number(second) + 3e38) < 1e36]).toEqual([1.5, true]);
+    expect(dtypes.get("bfloat16")).toBe("bfloat16");
+    expect(values.get("bfloat16")).toEqual(Uint16Array.of(0x3fc0, 0xff62));
+  });
+
+  test("bfloat16.npz, as numpy writes that of ml_dtypes", async () => {
+    const { values, skipped, dtypes } = await valuesIn("bfloat16.npz");
+    const bits = Uint16Array.of(0x3fc0, 0xff62, 0, 0x8000, 0x7f80, 1);
+    for (const name of ["plain", "fortran"]) {
+      expect([name, dtypes.get(name), values.get(name)]).toEqual([name, "bfloat16", bits]);
+    }
+    const type = "|V2: bytes without a type; bfloat16 must be saved with the dtype of ml_dtypes";
+    expect(skipped).toEqual([{ name: "untyped", type }]);
   });
 
   test("big-endian elements and Fortran order", async () => {
@@ -145,10 +157,13 @@ describe("converts elements of types that no parameter has, and leaves out what 
   test.each([
     ["fortran.npz", "float32", [2, 3]],
     ["big-endian.npz", "float32", [2]],
-    ["half.npz", "float32", [2]],
-    ["half.safetensors", "float32", [2]],
   ] as const)("%s", async (file, dtype, shape) => {
     expect((await load(join(FIXTURES, file))).tensors).toEqual(expected([["w", dtype, shape]]));
+  });
+
+  test.each(["half.npz", "half.safetensors"])("%s", async (file) => {
+    const { values } = await valuesIn(file);
+    expect(values.get("w")).toEqual(Uint16Array.of(0, 0x3c00));
   });
 
   test("structured.npz", async () => {

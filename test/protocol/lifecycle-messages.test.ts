@@ -149,7 +149,7 @@ const WRONG_DECLARATIONS = [
   ["name", "", "BAD_NAME"],
   ["name", "\ud800", "BAD_NAME"],
   ["name", "w".repeat(201), "BAD_NAME"],
-  ["dtype", "float16", "BAD_DTYPE"],
+  ["dtype", "float8", "BAD_DTYPE"],
   ["dtype", undefined, "BAD_DTYPE"],
   ["shape", undefined],
   ["shape", [0], "BAD_SHAPE"],

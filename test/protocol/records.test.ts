@@ -225,7 +225,7 @@ const WRONG_HEAD = [
   ["reply", "x".repeat(513)],
   ["epoch", 0],
   ["epoch", true],
-  ["dtype", "float16", "BAD_DTYPE"],
+  ["dtype", "float8", "BAD_DTYPE"],
   ["dtype", 4, "BAD_DTYPE"],
   ["dtype", undefined, "BAD_DTYPE"],
 ] as const;

@@ -8,7 +8,9 @@ import {
   DTYPES,
   type Dtype,
   dtypeOf,
+  holds,
   isDtype,
+  isHalf,
 } from "../../src/protocol/dtypes.ts";
 import {
   elementCount,
@@ -25,7 +27,7 @@ const MAX = Number.MAX_VALUE;
 const ALL = Object.keys(DTYPES) as Dtype[];
 
 describe("element types", () => {
-  test("have PaddlePaddle's numbers", () => {
+  test("have numbers, of which the first are PaddlePaddle's", () => {
     const codes = ALL.map((dtype) => [dtype, DTYPES[dtype].code, DTYPES[dtype].bytes]);
     expect(codes).toEqual([
       ["int32", 0, 4],
@@ -34,20 +36,25 @@ describe("element types", () => {
       ["uint64", 3, 8],
       ["float32", 4, 4],
       ["float64", 5, 8],
+      ["bool", 6, 1],
+      ["uint8", 7, 1],
+      ["int8", 8, 1],
+      ["float16", 9, 2],
+      ["bfloat16", 10, 2],
     ]);
   });
 
   test.each(ALL)("%s is the type of the array made for it", (dtype) => {
     const data = allocateData(dtype, 3);
     expect(data).toHaveLength(3);
-    expect(dtypeOf(data)).toBe(dtype);
+    expect(holds(dtype, data)).toBe(true);
+    expect(toTensor({ dtype, shape: [3], data }).dtype).toBe(dtype);
+    if (dtype !== "bool" && !isHalf(dtype)) expect(dtypeOf(data)).toBe(dtype);
     expect(bytesOf(data)).toHaveLength(3 * DTYPES[dtype].bytes);
     expect(data.BYTES_PER_ELEMENT).toBe(DTYPES[dtype].bytes);
   });
 
   test.each([
-    new Uint8Array(4),
-    new Int8Array(4),
     new Uint8ClampedArray(4),
     new Int16Array(4),
     new Uint16Array(4),
@@ -128,7 +135,15 @@ describe("a tensor", () => {
 
   test.each<[string, unknown, string]>([
     ["no elements", new Float32Array(0), "BAD_SHAPE"],
-    ["bytes", new Uint8Array(4), "BAD_DTYPE"],
+    ["bits of half floats", new Uint16Array(4), "BAD_DTYPE"],
+    ["16-bit numbers", { dtype: "uint16", shape: [2], data: new Uint16Array(2) }, "BAD_DTYPE"],
+    [
+      "half floats as floats",
+      { dtype: "float16", shape: [2], data: new Float32Array(2) },
+      "BAD_DTYPE",
+    ],
+    ["bools as numbers", { dtype: "bool", shape: [2], data: new Float32Array(2) }, "BAD_DTYPE"],
+    ["bools of more than 1", { dtype: "bool", shape: [2], data: Uint8Array.of(1, 2) }, "BAD_VALUE"],
     ["a list", [1, 2], "BAD_DTYPE"],
     ["nothing", undefined, "BAD_DTYPE"],
     ["nil", null, "BAD_DTYPE"],
@@ -148,6 +163,17 @@ describe("a tensor", () => {
       expect(tensorView(tensor)).toHaveLength(tensorBytes(dtype, [2, 3]));
       expect(tensorView(tensor).every((byte) => byte === 0)).toBe(true);
     }
+  });
+
+  test("of half floats that names no type says that it must", () => {
+    const error = refusalOf(() => toTensor(new Uint16Array(2)));
+    expect(error.message).toBe(
+      "expected the bits of half floats as a tensor {dtype, shape, data} whose dtype is float16 or bfloat16; received a bare Uint16Array",
+    );
+    const wrong = { dtype: "bfloat16", shape: [1], data: new Float32Array(1) } as const;
+    expect(refusalOf(() => toTensor(wrong)).message).toBe(
+      "dtype: expected a Uint16Array for bfloat16; received a Float32Array",
+    );
   });
 
   test("that does not fit says what was expected", () => {

@@ -1,6 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { allocateData, type Dtype, type TensorData } from "../../src/protocol/dtypes.ts";
+import {
+  allocateData,
+  DTYPES,
+  type Dtype,
+  isHalf,
+  type TensorData,
+} from "../../src/protocol/dtypes.ts";
 
 /** What numpy made of one part of an array; see test/fixtures/parts. */
 interface NumpyCase {
@@ -27,6 +33,11 @@ export interface NumpyArray {
 type Plain<T> = {
   readonly [Key in keyof T]: T[Key] extends TensorData ? readonly (number | string)[] : T[Key];
 };
+
+/** Element types of which numpy has made cases. */
+export const NUMPY_DTYPES = (Object.keys(DTYPES) as Dtype[]).filter(
+  (dtype) => dtype !== "bool" && !isHalf(dtype),
+);
 
 const FOLDER = join(import.meta.dirname, "../fixtures/parts");
 

@@ -1,5 +1,5 @@
 import { isKnownFinite } from "../../protocol/checksum/checksum.ts";
-import { DTYPES, type Dtype, type HalfEncoding } from "../../protocol/dtypes.ts";
+import { DTYPES, type Dtype, type HalfDtype, isHalf } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { PartIndex } from "../../protocol/messages/parts.ts";
 import type { InitRecord, PushOperation, RecordHeader } from "../../protocol/messages/records.ts";
@@ -7,7 +7,7 @@ import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import type { BlockActor, BlockName, SlotPlan } from "./block-actor.ts";
 import type { BlockTable } from "./block-table.ts";
-import { ElementRanges, everyEncodedChunk, type Payload } from "./elements.ts";
+import { computedAs, ElementRanges, everyEncodedChunk, type Payload } from "./elements.ts";
 import {
   type ColumnTarget,
   type ColumnVisit,
@@ -28,6 +28,7 @@ import {
   gradientScale,
   isConstantRate,
   learningRateAt,
+  type NumberDtype,
   shapeGradient,
   UPDATE_CHUNK_BYTES,
   type UpdateRule,
@@ -125,21 +126,22 @@ export class RuleRun {
 
   /** Returns these elements of the block in the columns that the rule changes: the values and its slots. */
   target(part: PartIndex | undefined): ColumnTarget {
-    const { rows, plan } = this.#block;
+    const { rows, plan, dtype } = this.#block;
     const columns: number[] = [];
     for (let slot = 0; slot <= plan.rule; slot++) columns.push(this.#block.slotPointer(slot));
     const [elementBytes, counts] = [this.#elementBytes, this.#counts];
     const visitRows = this.#rowVisit(columns, counts);
-    return { rows, part, elementBytes, columns, counts, visitRows };
+    return { rows, part, elementBytes, columns, half: halfOf(dtype), counts, visitRows };
   }
 
   /**
-   * Returns a function that updates rows in one call; undefined if the rule has no kernel for that, or if the
-   * learning rate differs from row to row.
+   * Returns a function that updates rows in one call; undefined if the rule has no kernel for that, if the values are
+   * half floats, or if the learning rate differs from row to row.
    */
   #rowVisit(columns: readonly number[], counts: number | undefined): RowVisit | undefined {
     const rule = this.#rule;
     if (counts === undefined || rule.runRows === undefined || !this.#isSteady()) return undefined;
+    if (isHalf(this.#block.dtype)) return undefined;
     const { rowElements } = this.#block.rows;
     return (gradient, list, n) => {
       this.#begin(1);
@@ -194,7 +196,7 @@ export class RuleRun {
   }
 }
 
-/** The kernels that mix elements of each type. */
+/** The kernels that mix numbers of each type. */
 export const MIX = {
   int32: "mixI32",
   uint32: "mixU32",
@@ -202,19 +204,39 @@ export const MIX = {
   uint64: "mixU64",
   float32: "mixF32",
   float64: "mixF64",
-} as const satisfies Record<Dtype, keyof Kernels>;
+  uint8: "mixU8",
+  int8: "mixI8",
+} as const satisfies Record<NumberDtype, keyof Kernels>;
 
 const FINITE = {
   float32: "finiteF32",
   float64: "finiteF64",
   bfloat16: "finiteBf16",
   float16: "finiteF16",
-} as const satisfies Record<FloatDtype | HalfEncoding, keyof Kernels>;
+} as const satisfies Record<FloatDtype | HalfDtype, keyof Kernels>;
 const CANONICAL = { float32: "canonicalF32", float64: "canonicalF64" } as const;
 
-/** Whether elements of this type are floating point numbers. */
-export function isFloat(dtype: Dtype): dtype is FloatDtype {
-  return DTYPES[dtype].float;
+/** Whether elements of this type are floats that are computed with as they are. */
+export function isFullFloat(dtype: Dtype): dtype is FloatDtype {
+  return dtype === "float32" || dtype === "float64";
+}
+
+/** Returns the type in which floats of a type are computed; undefined for integers and bools. */
+export function floatOf(dtype: Dtype): FloatDtype | undefined {
+  const computed = computedAs(dtype);
+  return isFullFloat(computed) ? computed : undefined;
+}
+
+/** Returns the type in which elements are computed. @throws INTERNAL for bools, which no check lets come here. */
+export function numberOf(dtype: Dtype): NumberDtype {
+  const computed = computedAs(dtype);
+  if (computed !== "bool") return computed;
+  throw new PserverError("INTERNAL", "expected numbers to compute with; received bool");
+}
+
+/** Returns the type if it is one of half floats. */
+export function halfOf(dtype: Dtype): HalfDtype | undefined {
+  return isHalf(dtype) ? dtype : undefined;
 }
 
 /**
@@ -223,10 +245,16 @@ export function isFloat(dtype: Dtype): dtype is FloatDtype {
  */
 export function allFinite(memory: ShardMemory, payload: Payload): boolean {
   const { dtype, encoding } = payload;
-  if (!isFloat(dtype)) return true;
-  if (isKnownFinite(payload.bytes, encoding ?? dtype)) return true;
-  const finite = memory.kernels[FINITE[encoding ?? dtype]];
+  const form = encoding ?? (isHalf(dtype) || isFullFloat(dtype) ? dtype : undefined);
+  if (form === undefined || isKnownFinite(payload.bytes, form)) return true;
+  const finite = memory.kernels[FINITE[form]];
   return everyEncodedChunk(memory, payload, (pointer, n) => finite(pointer, n) === 1);
+}
+
+/** Whether all bytes of a payload are 0 or 1. */
+export function areBools(memory: ShardMemory, payload: Payload): boolean {
+  const { kernels } = memory;
+  return everyEncodedChunk(memory, payload, (pointer, n) => kernels.areBools(pointer, n) === 1);
 }
 
 /** `values = alpha · values + beta · payload` in the target's one column. */
@@ -237,7 +265,7 @@ export function mix(
   alpha: number,
   beta: number,
 ): void {
-  const kernel = memory.kernels[MIX[payload.dtype]];
+  const kernel = memory.kernels[MIX[numberOf(payload.dtype)]];
   eachColumn(memory, target, payload, (columns, incoming, n) =>
     kernel(columns[0] as number, incoming, n, alpha, beta),
   );
@@ -245,19 +273,19 @@ export function mix(
 
 /** `values = values + payload` in the target's one column; integers wrap around. */
 function add(memory: ShardMemory, target: ColumnTarget, payload: Payload): void {
-  const { dtype } = payload;
+  const dtype = numberOf(payload.dtype);
   eachColumn(memory, target, payload, (columns, incoming, n) =>
     accumulate(memory.kernels, dtype, columns[0] as number, incoming, n),
   );
 }
 
 /**
- * `values = data` with canonical NaNs. The data must not have changed since the checksum of its record was compared,
+ * `values = data`, with canonical NaNs except in half floats, which are stored bit for bit. The data must not have changed since the checksum of its record was compared,
  * as for {@link allFinite}.
  */
 function overwrite(memory: ShardMemory, dtype: Dtype, pointer: number, data: Uint8Array): void {
   memory.bytes(pointer, data.length).set(data);
-  if (isFloat(dtype) && !isKnownFinite(data, dtype)) {
+  if (isFullFloat(dtype) && !isKnownFinite(data, dtype)) {
     canonical(memory, dtype, pointer, data.length / DTYPES[dtype].bytes);
   }
 }
@@ -279,10 +307,11 @@ export function canonical(
 export function applyGradient(memory: ShardMemory, change: GradientChange): void {
   const { block, payload, part, operation, behind } = change;
   const { dtype, rows, pointer } = block;
-  if (isFloat(dtype)) {
+  const float = floatOf(dtype);
+  if (float !== undefined) {
     const rate = { learningRate: operation.lr, divisor: behind };
-    const run = new RuleRun(memory, block, dtype, rate);
-    eachShapedElement(memory, change, dtype, run.target(part), run.update);
+    const run = new RuleRun(memory, block, float, rate);
+    eachShapedElement(memory, change, float, run.target(part), run.update);
   } else {
     const elementBytes = DTYPES[dtype].bytes;
     add(memory, { rows, part, elementBytes, columns: [pointer] }, payload);
@@ -434,9 +463,9 @@ function applyShortRows(
   { sum, shared, touchedAt }: OpenSum & { readonly touchedAt: number },
 ): void {
   const { kernels } = memory;
-  const { columns, counts, elementBytes, visitRows } = run.target(undefined);
+  const { columns, half, counts, elementBytes, visitRows } = run.target(undefined);
   const { rows, rowElements } = block.rows;
-  const ranges = new RowRanges(memory, rowElements, elementBytes);
+  const ranges = new RowRanges(memory, rowElements, elementBytes, half);
   const allCounts = rowCounts(block);
   for (let first = 0; first < rows; ) {
     const n = kernels.touchedRows(ranges.list, touchedAt, first, rows, ranges.rowsMax);
@@ -492,8 +521,9 @@ function touchedRows(memory: ShardMemory, touchedAt: number, rows: number): Uint
 
 /** Returns type and address of the sum of gradients. @throws INTERNAL if the block has no slot for one. */
 function openSlots(block: BlockActor): { dtype: FloatDtype; sum: number } {
-  const { dtype, plan } = block;
-  if (isFloat(dtype) && plan.accumulator !== undefined) {
+  const { plan } = block;
+  const dtype = floatOf(block.dtype);
+  if (dtype !== undefined && plan.accumulator !== undefined) {
     return { dtype, sum: block.slotPointer(plan.accumulator) };
   }
   throw new PserverError("INTERNAL", `${block.label} has no place to add gradients of a step up`);
@@ -555,6 +585,7 @@ export function waitsForStep({ plan }: BlockActor): boolean {
 
 function mixIn(memory: ShardMemory, { block, payload, part, operation }: MixChange): void {
   const { rows, pointer, dtype } = block;
-  const target = { rows, part, elementBytes: DTYPES[dtype].bytes, columns: [pointer] };
+  const elementBytes = DTYPES[computedAs(dtype)].bytes;
+  const target = { rows, part, elementBytes, columns: [pointer], half: halfOf(dtype) };
   mix(memory, target, payload, operation.alpha, operation.beta);
 }

@@ -6,6 +6,7 @@ import { type BlockExtent, type BlockRows, blockRows } from "../../protocol/mess
 import { quoteName } from "../../protocol/names.ts";
 import { elementCount } from "../../protocol/tensor.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
+import { computedAs } from "./elements.ts";
 import { type FloatDtype, slotCount, type UpdateRule, updateRule } from "./update-rule.ts";
 
 // The block actor: a contiguous range of a parameter's elements, the state that optimizers keep of it, and nobody else
@@ -215,7 +216,7 @@ export class BlockActor implements Block {
     return this.#memory.bytes(this.slotPointer(slot), this.#sizes[slot] ?? 0);
   }
 
-  /** Returns the optimizer's rule for the block's elements, which must be floats. The first call creates it. */
+  /** Returns the optimizer's rule for the block's floats, computed in `dtype`. The first call creates it. */
   rule(dtype: FloatDtype): UpdateRule {
     this.#rule ??= updateRule(this.#memory.kernels, this.config, dtype);
     return this.#rule;
@@ -264,11 +265,11 @@ export interface SlotOwner extends BlockExtent {
 export interface SlotPlan {
   /** Bytes of slots 1, 2, …; all zero in a new block. */
   readonly bytes: readonly number[];
-  /** Number of slots of the optimizer's rule, each as long as the values. */
+  /** Number of slots of the optimizer's rule, each of as many elements as the values, of the type that is computed with. */
   readonly rule: number;
   /** Slot of the rows' update counts, a uint32 for each row; only of a sparse parameter. */
   readonly counts?: number;
-  /** Slot of the sum of the open step's gradients, as long as the values; only in a `sync` job. */
+  /** Slot of the sum of the open step's gradients, like the slots of the rule; only in a `sync` job. */
   readonly accumulator?: number;
   /** Slot with one byte for each row: 1 if a gradient of the open step names the row, else 0. */
   readonly touched?: number;
@@ -281,18 +282,18 @@ export function slotPlan(owner: SlotOwner, synchronization: Synchronization): Sl
   const { dtype, config, count } = owner;
   if (config.static) return { bytes: [], rule: 0 };
   const { rows } = blockRows(owner);
-  const valueBytes = count * DTYPES[dtype].bytes;
+  const elementsBytes = count * DTYPES[computedAs(dtype)].bytes;
   const isFloat = DTYPES[dtype].float;
   const bytes: number[] = [];
   const add = (slotBytes: number): number => bytes.push(slotBytes);
   const rule = isFloat ? slotCount(config) : 0;
-  for (let slot = 0; slot < rule; slot++) add(valueBytes);
+  for (let slot = 0; slot < rule; slot++) add(elementsBytes);
   return {
     bytes,
     rule,
     ...(config.sparse ? { counts: add(rows * COUNT_BYTES) } : {}),
     ...(isFloat && synchronization.mode === "sync"
-      ? { accumulator: add(valueBytes), ...(config.sparse ? { touched: add(rows) } : {}) }
+      ? { accumulator: add(elementsBytes), ...(config.sparse ? { touched: add(rows) } : {}) }
       : {}),
   };
 }

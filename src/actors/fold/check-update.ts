@@ -1,5 +1,5 @@
-import { checkTakesGradients } from "../../protocol/config/index.ts";
-import { encodedBytes } from "../../protocol/dtypes.ts";
+import { checkTakesGradients, checkTakesPushes } from "../../protocol/config/index.ts";
+import { DTYPES, encodedBytes } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import {
   type BlockExtent,
@@ -18,10 +18,10 @@ import type {
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import {
   allFinite,
+  areBools,
   type Change,
   type GradientChange,
   type InitChange,
-  isFloat,
   type MixChange,
   type NewBlockRecord,
   type SetChange,
@@ -38,7 +38,7 @@ import {
 } from "./block-actor.ts";
 import type { BlockTable } from "./block-table.ts";
 import type { DeclarationTable } from "./declaration-table.ts";
-import { decodedElements, type Payload, payloadOf } from "./elements.ts";
+import { computedAs, decodedElements, type Payload, payloadOf } from "./elements.ts";
 import type { Rules } from "./rules.ts";
 import { measureIfPossible, type Statistics } from "./statistics.ts";
 import type { StepTable } from "./step-table.ts";
@@ -67,11 +67,27 @@ export function checkGradientStep(
 type Part = Pick<PartIndex, "inner"> | undefined;
 
 /**
+ * Passes if the block takes a push of this kind.
+ * @returns the divisor of the learning rate for a stale gradient; 1 or more.
+ * @throws UNSUPPORTED, and for a gradient as {@link checkGradient}.
+ */
+export function checkOperation(
+  block: BlockActor,
+  part: Part,
+  norm: number | undefined,
+  operation: PushOperation,
+): number {
+  if (operation.op === "grad") return checkGradient(block, part, norm, operation);
+  checkTakesPushes(block.dtype, block.label);
+  return 1;
+}
+
+/**
  * Passes if the parameter's configuration takes this gradient.
  * @returns the divisor of the learning rate for a stale gradient; 1 or more.
  * @throws UNSUPPORTED, NO_LEARNING_RATE or BAD_VALUE
  */
-export function checkGradient(
+function checkGradient(
   block: BlockActor,
   part: Part,
   norm: number | undefined,
@@ -98,7 +114,7 @@ function checkPart({ config, label }: BlockActor, part: Part): void {
 /** @throws UNSUPPORTED if elements of this type take no gradients under the block's configuration. */
 function checkTaken({ dtype, config, label }: BlockActor): void {
   checkTakesGradients(dtype, config, label);
-  if (isFloat(dtype)) return;
+  if (DTYPES[dtype].float) return;
   const { gradientScale, clipNorm, clipValue } = config;
   if (gradientScale === 1 && clipNorm === undefined && clipValue === undefined) return;
   throw new PserverError(
@@ -227,7 +243,7 @@ function checkInit(
   checkReply(context, record.reply);
   const label = blockLabel(name.parameter, name.index);
   const payload = { dtype: record.dtype, bytes: data };
-  const statistics = checkFinite(context, { label, config: record.config }, payload);
+  const statistics = checkElements(context, { label, config: record.config }, payload);
   const number = firstNumber + name.index;
   return { kind: "init", name, number, record, plan, data, statistics };
 }
@@ -318,7 +334,7 @@ function checkSet(
   checkBytes(block, block.bytes, data.length);
   checkNotStatic(block);
   checkReply(context, reply);
-  const statistics = checkFinite(context, block, { dtype, bytes: data });
+  const statistics = checkElements(context, block, { dtype, bytes: data });
   return { kind: "set", block, data, statistics };
 }
 
@@ -334,7 +350,7 @@ function checkSetSlot(
   reply: string,
   data: Uint8Array,
 ): SetChange {
-  const { label, plan, dtype, config } = block;
+  const { label, plan, config } = block;
   const settable = keptSlots(plan);
   if (slot > settable) {
     const text = `${label}: slot: expected at most ${settable}; received ${slot}`;
@@ -344,6 +360,7 @@ function checkSetSlot(
   checkReply(context, reply);
   const isCounts = slot === plan.counts;
   const isUnchecked = isCounts || config.allowNonFinite;
+  const dtype = computedAs(block.dtype);
   if (!isUnchecked && !allFinite(context.memory, { dtype, bytes: data })) {
     throw nonFinite(label, data.length);
   }
@@ -366,13 +383,13 @@ function checkPush(
   const elements = record.part ? partElements(record.part, block.rows) : block.count;
   checkBytes(block, encodedBytes(dtype, encoding, elements), bytes.length);
   checkNotStatic(block);
-  const behind = operation.op === "grad" ? checkGradient(block, part, norm, operation) : 1;
+  const behind = checkOperation(block, part, norm, operation);
   checkReply(context, record.reply);
   decodedElements.begin();
   const payload = labelled(block.label, () =>
     payloadOf({ dtype, encoding }, bytes, elements, decodedElements),
   );
-  const statistics = checkFinite(context, block, payload, norm);
+  const statistics = checkElements(context, block, payload, norm);
   return operation.op === "grad"
     ? { kind: "gradient", block, payload, part, norm, statistics, operation, behind }
     : { kind: "mix", block, payload, part, norm, statistics, operation };
@@ -402,24 +419,33 @@ export function checkNotStatic({ label, config }: BlockActor): void {
 }
 
 /**
- * Passes if the parameter allows any elements, or if these elements are finite and so is the norm of the whole
- * tensor, where it is known. The norm is the same in all block updates of one gradient, so they are all rejected
- * alike.
+ * Passes if bools are 0 and 1, and if the parameter allows any elements, or these elements are finite and so is the
+ * norm of the whole tensor, where it is known. The norm is the same in all block updates of one gradient, so they are
+ * all rejected alike.
  * @returns the statistics of the elements if the context asks for them: one pass finds both.
- * @throws NON_FINITE
+ * @throws BAD_VALUE, NON_FINITE
  */
-function checkFinite(
+function checkElements(
   { memory, measures }: RecordContext,
   { label, config }: Pick<BlockActor, "label" | "config">,
   payload: Payload,
   norm?: number,
 ): Statistics | undefined {
   const statistics = measures ? measureIfPossible(memory, payload) : undefined;
+  if (payload.dtype === "bool" && !areBools(memory, payload)) throw noBools(label, payload);
   if (config.allowNonFinite) return statistics;
   checkFiniteNorm(label, norm);
   const passes = statistics === undefined ? allFinite(memory, payload) : statistics.nonFinite === 0;
   if (passes) return statistics;
   throw nonFinite(label, payload.bytes.length);
+}
+
+/** Returns the error for bools of which one is neither 0 nor 1. */
+export function noBools(label: string, { bytes }: Pick<Payload, "bytes">): PserverError {
+  return new PserverError(
+    "BAD_VALUE",
+    `${label}: expected bools as 0 and 1; received another value among ${bytes.length}`,
+  );
 }
 
 /** @throws NON_FINITE for a norm that is no finite number. */

@@ -4,8 +4,10 @@ import {
   type Dtype,
   type Encoding,
   encodedBytes,
+  type HalfDtype,
   type HalfEncoding,
   isGrouped,
+  isHalf,
 } from "../../protocol/dtypes.ts";
 import { decodeElements } from "../../protocol/encoding/encoding.ts";
 import type { BlockRows, PartIndex } from "../../protocol/messages/parts.ts";
@@ -18,9 +20,17 @@ import type { ShardMemory } from "../kernel/shard-memory.ts";
 /** Bytes of encoded elements in one chunk: they fit into the first-level cache. */
 export const ENCODED_CHUNK_BYTES = 16 * 1024;
 
+/** Types that elements are computed in. */
+export type ComputedDtype = Exclude<Dtype, HalfDtype>;
+
+/** Returns the type in which elements are computed: half floats as float32, any others as they are. */
+export function computedAs(dtype: Dtype): ComputedDtype {
+  return isHalf(dtype) ? "float32" : dtype;
+}
+
 /** Elements in a record. */
 export interface Payload {
-  /** Element type of the block, and of the elements in the scratch. */
+  /** Element type of the block. In the scratch the elements are of the type that {@link computedAs} returns. */
   readonly dtype: Dtype;
   /** Encoding of the bytes; absent if the elements have the block's element type there. */
   readonly encoding?: HalfEncoding | undefined;
@@ -73,7 +83,14 @@ export function payloadOf(
   return { dtype, bytes: bytesOf(floats), sent: { encoding, bytes: bytes.length } };
 }
 
-const WIDEN = { bfloat16: "widenBf16", float16: "widenF16" } as const satisfies Record<
+/** The kernels that round float32 to elements of each form. */
+export const NARROW = { bfloat16: "narrowBf16", float16: "narrowF16" } as const satisfies Record<
+  HalfEncoding,
+  keyof Kernels
+>;
+
+/** The kernels that decode elements of each form to float32. */
+export const WIDEN = { bfloat16: "widenBf16", float16: "widenF16" } as const satisfies Record<
   HalfEncoding,
   keyof Kernels
 >;
@@ -90,17 +107,18 @@ export function eachChunk(
   chunkBytes: number = memory.scratchBytes,
 ): void {
   const { dtype, encoding, bytes } = payload;
-  const elementBytes = DTYPES[dtype].bytes;
+  const form = encoding ?? (isHalf(dtype) ? dtype : undefined);
+  const elementBytes = DTYPES[computedAs(dtype)].bytes;
   const wireBytes = wireBytesOf(payload);
   everyChunk(bytes, (chunkBytes / elementBytes) * wireBytes, (chunk) => {
     const n = chunk.length / wireBytes;
-    if (encoding === undefined) {
+    if (form === undefined) {
       memory.stage(chunk);
     } else {
       // Encoded and widened elements end at the same address, so they can be widened in place.
       const encoded = memory.scratch + n * (elementBytes - wireBytes);
       memory.bytes(encoded, chunk.length).set(chunk);
-      memory.kernels[WIDEN[encoding]](memory.scratch, encoded, n);
+      memory.kernels[WIDEN[form]](memory.scratch, encoded, n);
     }
     visit(n);
     return true;

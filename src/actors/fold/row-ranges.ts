@@ -1,8 +1,8 @@
-import { DTYPES } from "../../protocol/dtypes.ts";
+import { DTYPES, type HalfDtype } from "../../protocol/dtypes.ts";
 import type { BlockRows, PartIndex } from "../../protocol/messages/parts.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import type { BlockActor } from "./block-actor.ts";
-import { ElementRanges, eachChunk, type Payload } from "./elements.ts";
+import { computedAs, ElementRanges, eachChunk, NARROW, type Payload, WIDEN } from "./elements.ts";
 
 // Rows that lie apart are changed in ranges of the row list: the rows of a range are gathered from their columns into
 // the scratch of the shard's memory, changed there as contiguous elements, and scattered back. Kernels do all of it
@@ -52,12 +52,14 @@ export class RowRanges {
   readonly #memory: ShardMemory;
   readonly #rowElements: number;
   readonly #rowBytes: number;
+  readonly #half: HalfDtype | undefined;
   readonly #columns: number[] = [];
   readonly #groupColumns: number[] = [];
 
-  /** {@link fitsRange} must hold for the bytes of a row. */
-  constructor(memory: ShardMemory, rowElements: number, elementBytes: number) {
+  /** {@link fitsRange} must hold for the bytes of a row. `half`: as in {@link ColumnTarget}. */
+  constructor(memory: ShardMemory, rowElements: number, elementBytes: number, half?: HalfDtype) {
     this.#memory = memory;
+    this.#half = half;
     this.#rowElements = rowElements;
     this.#rowBytes = rowElements * elementBytes;
     this.rowsMax = Math.min(RANGE_ROWS, Math.floor(RANGE_BYTES / this.#rowBytes));
@@ -132,13 +134,35 @@ export class RowRanges {
     }
     for (let i = 0; i < columns.length; i++) {
       this.#columns[i] = scratch + COLUMNS + i * RANGE_BYTES;
-      kernels.gatherRows(this.#columns[i] as number, columns[i] as number, list, n, rowBytes);
+      if (i === 0 && this.#half !== undefined) this.#gatherHalves(columns[0] as number, list, n);
+      else kernels.gatherRows(this.#columns[i] as number, columns[i] as number, list, n, rowBytes);
     }
     if (counts === undefined) visit(this.#columns, incoming, n * this.#rowElements, 0);
     else this.#eachGroup(groups, incoming, visit);
     for (let i = 0; i < columns.length; i++) {
-      kernels.scatterRows(columns[i] as number, list, this.#columns[i] as number, n, rowBytes);
+      if (i === 0 && this.#half !== undefined) this.#scatterHalves(columns[0] as number, list, n);
+      else kernels.scatterRows(columns[i] as number, list, this.#columns[i] as number, n, rowBytes);
     }
+  }
+
+  /** Gathers rows of half floats into the range's first column, as float32. */
+  #gatherHalves(column: number, list: number, n: number): void {
+    if (this.#half === undefined) return;
+    const { kernels } = this.#memory;
+    const [to, elements] = [this.#columns[0] as number, n * this.#rowElements];
+    // Half floats and float32 end at the same address, so they can be widened in place.
+    const halves = to + elements * HALF_BYTES;
+    kernels.gatherRows(halves, column, list, n, this.#rowElements * HALF_BYTES);
+    kernels[WIDEN[this.#half]](to, halves, elements);
+  }
+
+  /** Rounds the range's first column to half floats and scatters them. */
+  #scatterHalves(column: number, list: number, n: number): void {
+    if (this.#half === undefined) return;
+    const { kernels, scratch } = this.#memory;
+    // The incoming elements, at the beginning of the scratch, have been used.
+    kernels[NARROW[this.#half]](scratch, this.#columns[0] as number, n * this.#rowElements);
+    kernels.scatterRows(column, list, scratch, n, this.#rowElements * HALF_BYTES);
   }
 
   #group(counts: number, n: number): number {
@@ -183,6 +207,7 @@ export function eachListRange(
 }
 
 const COUNT_BYTES = 4;
+const HALF_BYTES = 2;
 /**
  * Bytes of the longest rows that are gathered: copying longer ones there and back costs more than a call for each.
  */
@@ -194,9 +219,15 @@ export interface ColumnTarget {
   readonly rows: BlockRows;
   /** The elements; undefined for all. */
   readonly part: PartIndex | undefined;
+  /** Bytes of an element as it is computed. */
   readonly elementBytes: number;
-  /** Addresses of the columns, at most four: the values, and slots of the same length. */
+  /** Addresses of the columns, at most four: the values, and slots of as many elements. */
   readonly columns: readonly number[];
+  /**
+   * Set if the first column holds half floats of this type. They are visited as float32, like the elements of the other
+   * columns and the incoming ones, and rounded once when the visit is over.
+   */
+  readonly half?: HalfDtype | undefined;
   /** Address of the rows' update counts; set if the change of a row depends on its count. */
   readonly counts?: number | undefined;
   /** Changes rows with different counts in one call; undefined if there is no kernel for it. */
@@ -241,8 +272,8 @@ function eachRowRange(
   visit: ColumnVisit,
   shape: (n: number) => void,
 ): void {
-  const { rows, part, elementBytes, columns, counts, visitRows } = target;
-  const ranges = new RowRanges(memory, rows.rowElements, elementBytes);
+  const { rows, part, elementBytes, columns, half, counts, visitRows } = target;
+  const ranges = new RowRanges(memory, rows.rowElements, elementBytes, half);
   let first = 0;
   const changeRange = (elements: number): void => {
     shape(elements);
@@ -262,16 +293,23 @@ function eachRange(
   shape: (n: number) => void,
 ): void {
   const ranges = ElementRanges.of(target.rows, target.part);
-  const elementBytes = DTYPES[payload.dtype].bytes;
+  const elementBytes = DTYPES[computedAs(payload.dtype)].bytes;
   const walk = new RangeWalk(memory, target);
-  eachChunk(memory, payload, (elements) => {
+  const visitChunk = (elements: number): void => {
     shape(elements);
     const { scratch } = memory;
     for (let done = 0; done < elements && ranges.next(elements - done); done += ranges.count) {
       walk.visit(ranges.start, ranges.count, scratch + done * elementBytes, visit);
     }
-  });
+  };
+  const isHalf = target.half !== undefined;
+  eachChunk(memory, payload, visitChunk, isHalf ? WIDENED_AT : memory.scratchBytes);
 }
+
+/** Where half floats are widened in the scratch: behind the incoming elements. */
+const WIDENED_AT = 128 * 1024;
+/** Half floats that are widened at a time. */
+const WIDENED_ELEMENTS = 32 * 1024;
 
 /** Visits contiguous ranges of a target in place. */
 export class RangeWalk {
@@ -295,7 +333,7 @@ export class RangeWalk {
   visit(start: number, n: number, incoming: number, visit: ColumnVisit): void {
     const { counts, rows, elementBytes } = this.#target;
     if (counts === undefined || this.#counts === undefined) {
-      visit(this.#at(start), incoming, n, 0);
+      this.#visitAlike(start, n, incoming, 0, visit);
       return;
     }
     const end = start + n;
@@ -304,8 +342,29 @@ export class RangeWalk {
       const alike = this.#memory.kernels.sameCounts(counts, row, Math.ceil(end / rows.rowElements));
       const stop = Math.min((row + alike) * rows.rowElements, end);
       const count = this.#counts[row] as number;
-      visit(this.#at(at), incoming + (at - start) * elementBytes, stop - at, count);
+      this.#visitAlike(at, stop - at, incoming + (at - start) * elementBytes, count, visit);
       at = stop;
+    }
+  }
+
+  /** Visits elements that have the same update count: in place, or half floats where they are widened. */
+  #visitAlike(start: number, n: number, incoming: number, count: number, visit: ColumnVisit): void {
+    const { half, elementBytes } = this.#target;
+    if (half === undefined) {
+      visit(this.#at(start), incoming, n, count);
+      return;
+    }
+    const { kernels, scratch } = this.#memory;
+    const floats = scratch + WIDENED_AT;
+    const values = this.#target.columns[0] as number;
+    for (let done = 0; done < n; done += WIDENED_ELEMENTS) {
+      const elements = Math.min(WIDENED_ELEMENTS, n - done);
+      const halves = values + (start + done) * HALF_BYTES;
+      this.#at(start + done);
+      this.#columns[0] = floats;
+      kernels[WIDEN[half]](floats, halves, elements);
+      visit(this.#columns, incoming + done * elementBytes, elements, count);
+      kernels[NARROW[half]](halves, floats, elements);
     }
   }
 

@@ -1,7 +1,13 @@
-import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
+import { DTYPES, isHalf } from "../../protocol/dtypes.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
-import { ENCODED_CHUNK_BYTES, eachChunk, type Payload } from "./elements.ts";
+import {
+  type ComputedDtype,
+  computedAs,
+  ENCODED_CHUNK_BYTES,
+  eachChunk,
+  type Payload,
+} from "./elements.ts";
 
 /** Statistics of the elements of an update; all but `nonFinite` cover the finite elements only. */
 export interface Statistics {
@@ -24,7 +30,10 @@ const MEASURE = {
   uint32: "measureU32",
   int64: "measureI64",
   uint64: "measureU64",
-} as const satisfies Record<Dtype, keyof Kernels>;
+  bool: "measureU8",
+  uint8: "measureU8",
+  int8: "measureI8",
+} as const satisfies Record<ComputedDtype, keyof Kernels>;
 
 /** Numbers of a measurement: the sum of squares, and the five that the kernel `measured` returns. */
 export const MEASURED = 6;
@@ -47,9 +56,10 @@ export function measureInto(
   at: number,
 ): number {
   const { kernels } = memory;
-  const kernel = kernels[MEASURE[payload.dtype]];
+  const kernel = kernels[MEASURE[computedAs(payload.dtype)]];
   const { measured } = kernels;
-  if (payload.encoding === undefined && payload.bytes.length <= memory.scratchBytes) {
+  const isPlain = payload.encoding === undefined && !isHalf(payload.dtype);
+  if (isPlain && payload.bytes.length <= memory.scratchBytes) {
     const n = payload.bytes.length / DTYPES[payload.dtype].bytes;
     results[at] = kernel(memory.stage(payload.bytes), n);
     for (let i = 0; i < 5; i++) results[at + 1 + i] = measured(i);

@@ -1,6 +1,6 @@
 import type { LearningRate, ParameterConfig } from "../../protocol/config/index.ts";
-import type { Dtype } from "../../protocol/dtypes.ts";
 import type { Kernels } from "../kernel/kernels.ts";
+import type { ComputedDtype } from "./elements.ts";
 import {
   AdadeltaRule,
   AdagradRule,
@@ -17,7 +17,7 @@ import {
 
 export type { FloatDtype, UpdateRule } from "./optimizers.ts";
 
-/** Slots beside the values, each of the values' dtype and size, zero at first. */
+/** Slots beside the values, each of as many elements of the type that they are computed in, zero at first. */
 const SLOTS: Readonly<Record<ParameterConfig["optimizer"]["name"], number>> = {
   none: 0,
   sgd: 0,
@@ -97,7 +97,12 @@ const ADD = {
   uint64: "addI64",
   float32: "addF32",
   float64: "addF64",
-} as const satisfies Record<Dtype, keyof Kernels>;
+  uint8: "addI8",
+  int8: "addI8",
+} as const satisfies Record<Exclude<ComputedDtype, "bool">, keyof Kernels>;
+
+/** Types whose elements can be computed with. */
+export type NumberDtype = keyof typeof ADD;
 
 /**
  * Computes the factor of a gradient before its elements are clipped: `gradientScale`, reduced so that the norm is at
@@ -127,7 +132,7 @@ export function shapeGradient(
 /** `accumulator += gradient` over `n` elements; integers wrap around. */
 export function accumulate(
   kernels: Kernels,
-  dtype: Dtype,
+  dtype: NumberDtype,
   accumulator: number,
   gradient: number,
   n: number,

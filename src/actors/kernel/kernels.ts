@@ -220,6 +220,10 @@ export interface Kernels {
   readonly mixI64: MixKernel;
   /** Like {@link Kernels.mixI32}, but turns negative results into 0. */
   readonly mixU64: MixKernel;
+  /** As {@link Kernels.mixI32}. */
+  readonly mixI8: MixKernel;
+  /** Like {@link Kernels.mixI32}, but turns negative results into 0. */
+  readonly mixU8: MixKernel;
 
   readonly addF32: AddKernel;
   readonly addF64: AddKernel;
@@ -227,6 +231,8 @@ export interface Kernels {
   readonly addI32: AddKernel;
   /** Adds modulo 2⁶⁴, for int64 and uint64. */
   readonly addI64: AddKernel;
+  /** Adds modulo 2⁸, for int8 and uint8. */
+  readonly addI8: AddKernel;
   readonly addScaledF32: AddScaledKernel;
   readonly addScaledF64: AddScaledKernel;
   /** Multiplies every element. */
@@ -274,7 +280,7 @@ export interface Kernels {
   readonly ftrlF64: FtrlKernel;
 
   // Lists of rows: `rows` is the address of `n` row numbers, uint32; `column` holds all rows of a block,
-  // each of `rowBytes` bytes, a multiple of 4.
+  // each of `rowBytes` bytes.
 
   /** Copies the rows of a list from a column to `packed`. */
   readonly gatherRows: GatherKernel;
@@ -319,8 +325,8 @@ export interface Kernels {
   /** Counts the rows from `first` on, below `end`, that have the same update count as `first`. */
   readonly sameCounts: (counts: number, first: number, end: number) => number;
 
-  // Pieces: ranges of blocks that lie apart. A table has a row of five uint32 for each: its bytes, a multiple of 4,
-  // and its address in up to four columns.
+  // Pieces: ranges of blocks that lie apart. A table has a row of five uint32 for each: its bytes, and its address in
+  // up to four columns.
 
   /** Copies `n` pieces of a column to `packed`, one behind the other. */
   readonly gatherPieces: (packed: number, table: number, column: number, n: number) => void;
@@ -330,7 +336,7 @@ export interface Kernels {
   readonly clearPieces: (table: number, column: number, n: number) => void;
   /**
    * Measures `n` runs of elements that follow each other; `counts` is the address of their lengths, uint32, `dtype` the
-   * number of their type. Writes six float64 for each to `results`: the sum of squares, and what
+   * number of their type, not of half floats. Writes six float64 for each to `results`: the sum of squares, and what
    * {@link Kernels.measured} returns.
    */
   readonly measurePieces: (
@@ -355,6 +361,8 @@ export interface Kernels {
   readonly measureI64: MeasureKernel;
   /** As {@link Kernels.measureI64}. */
   readonly measureU64: MeasureKernel;
+  readonly measureI8: MeasureKernel;
+  readonly measureU8: MeasureKernel;
   /**
    * Returns a result of the last measurement, by number: 0 sum, 1 least, 2 largest (∞ and −∞ of no elements), 3
    * zeros, all of the finite elements, and 4 the number of elements that are not finite.
@@ -369,6 +377,8 @@ export interface Kernels {
   readonly finiteBf16: (pointer: number, n: number) => number;
   /** As {@link Kernels.finiteF32}, of float16, which need no alignment. */
   readonly finiteF16: (pointer: number, n: number) => number;
+  /** Returns 1 if all bytes are 0 or 1, else 0. */
+  readonly areBools: (pointer: number, n: number) => number;
   /** Replaces every NaN by the canonical one, in place; all other bits stay. */
   readonly canonicalF32: (pointer: number, n: number) => void;
   /** As {@link Kernels.canonicalF32}. */

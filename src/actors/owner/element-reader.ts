@@ -16,9 +16,8 @@ import {
   partElements,
 } from "../../protocol/messages/parts.ts";
 import type { Block } from "../fold/block-actor.ts";
-import { ElementRanges, ENCODED_CHUNK_BYTES } from "../fold/elements.ts";
+import { ElementRanges, ENCODED_CHUNK_BYTES, NARROW } from "../fold/elements.ts";
 import { RowRanges } from "../fold/row-ranges.ts";
-import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 
 /** The elements of a block to read, and their encoding. */
@@ -29,14 +28,10 @@ export interface ReadChoice {
   readonly encoding?: Encoding | undefined;
 }
 
-const NARROW = { bfloat16: "narrowBf16", float16: "narrowF16" } as const satisfies Record<
-  HalfEncoding,
-  keyof Kernels
->;
-
 /** Fewer words than this are copied one by one; for more, `copyWithin` is faster. */
 const COPY_WITHIN_WORDS_MIN = 16;
-const WORD_BYTES = 4;
+/** Bytes of the longest words in which elements are copied. */
+const WORD_BYTES_MAX = 4;
 
 /** Reads elements of a block. Their length is known before they are read. */
 export class ElementReader {
@@ -152,11 +147,12 @@ export class ElementReader {
   /** Copies the next `n` elements to the start of the scratch; returns their number. */
   #gather(ranges: ElementRanges, n: number): number {
     const { buffer, byteOffset } = this.#block.values();
-    const words = new Uint32Array(buffer);
-    const elementWords = wordsOf(this.#block.dtype);
-    let to = this.#memory.scratch / WORD_BYTES;
+    const words = wordsIn(buffer, this.#block.dtype);
+    const wordBytes = words.BYTES_PER_ELEMENT;
+    const elementWords = DTYPES[this.#block.dtype].bytes / wordBytes;
+    let to = this.#memory.scratch / wordBytes;
     for (let left = n; left > 0 && ranges.next(left); left -= ranges.count) {
-      const from = byteOffset / WORD_BYTES + ranges.start * elementWords;
+      const from = byteOffset / wordBytes + ranges.start * elementWords;
       const length = ranges.count * elementWords;
       if (length < COPY_WITHIN_WORDS_MIN) {
         for (let i = 0; i < length; i++) words[to + i] = words[from + i] as number;
@@ -169,6 +165,9 @@ export class ElementReader {
   }
 }
 
-function wordsOf(dtype: Dtype): number {
-  return DTYPES[dtype].bytes / WORD_BYTES;
+/** Returns a memory as words that elements of a type are whole numbers of. */
+function wordsIn(buffer: ArrayBuffer, dtype: Dtype): Uint8Array | Uint16Array | Uint32Array {
+  const wordBytes = Math.min(DTYPES[dtype].bytes, WORD_BYTES_MAX);
+  if (wordBytes === 1) return new Uint8Array(buffer);
+  return wordBytes === 2 ? new Uint16Array(buffer) : new Uint32Array(buffer);
 }

@@ -255,7 +255,7 @@ class GatheredValues {
 
   /** Ends an entry of so many bytes. */
   end(bytes: number): void {
-    if (paddedBytes(bytes) > bytes) this.#table.addZeros();
+    if (paddedBytes(bytes) > bytes) this.#table.addZeros(paddedBytes(bytes) - bytes);
     this.#bytes += paddedBytes(bytes);
     if (this.#bytes > GATHERED_BYTES_MAX / 2) this.flush();
   }

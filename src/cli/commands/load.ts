@@ -17,7 +17,7 @@ import {
   underKnownNames,
 } from "../../model-files/index.ts";
 import { type ParameterConfig, toConfig } from "../../protocol/config/index.ts";
-import type { TensorData } from "../../protocol/dtypes.ts";
+import { DTYPES, type TensorData } from "../../protocol/dtypes.ts";
 import { type ErrorCode, ensureError, mismatch, PserverError } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
@@ -289,9 +289,10 @@ export function registerLoad(program: Command, context: CliContext): void {
       "  hosts on this machine are looked in, so that load x finds what save x has written.",
     ],
     "Element types": [
-      "  Half precision is loaded as float32, integers of 8 and 16 bits and booleans as int32; their",
-      "  values stay the same. A file with tensors of other types that no parameter has (float8, complex),",
-      "  or without elements, is refused; with --skip-unsupported these are left out, each with a warning.",
+      "  Tensors keep their type, half floats, booleans and integers of 8 bits too; only integers of",
+      "  16 bits are loaded as int32, with the same values. A file with tensors of other types that no",
+      "  parameter has (float8, complex), or without elements, is refused; with --skip-unsupported these",
+      "  are left out, each with a warning. bfloat16 in npz is read as numpy writes that of ml_dtypes.",
     ],
     Names: [
       "  --only takes tensors whose whole name fits a pattern, as it is in the file. --rename gives them",
@@ -438,7 +439,7 @@ function tellWithoutRate(
   const without = tensors.filter(({ header: { name, dtype } }) => {
     const { learningRate, optimizer, static: isStatic } = configs.get(name) ?? toConfig();
     // Updates of integers are added without a learning rate.
-    const isTrained = dtype.startsWith("float") && optimizer.name !== "none" && !isStatic;
+    const isTrained = DTYPES[dtype].float && optimizer.name !== "none" && !isStatic;
     return isTrained && learningRate === undefined;
   });
   const [first] = without;

@@ -103,7 +103,9 @@ export function valueText(value: ElementValue | undefined): string {
   if (typeof value === "bigint") return String(value);
   // The shortest text that a float32 reads back from, where it is one.
   const isSingle = Object.is(Math.fround(value), value);
-  return formatElement(isSingle ? Float32Array.of(value) : Float64Array.of(value), 0);
+  return isSingle
+    ? formatElement({ dtype: "float32", data: Float32Array.of(value) }, 0)
+    : formatElement({ dtype: "float64", data: Float64Array.of(value) }, 0);
 }
 
 function shortValue(value: ElementValue): string {

@@ -17,6 +17,7 @@ import {
   type TensorHeader,
   underKnownNames,
 } from "../../model-files/index.ts";
+import type { Dtype, TensorData } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { formatBytes, formatNumber } from "../output/amounts.ts";
@@ -58,8 +59,10 @@ export async function compareSides(
   const progress = output.progress("comparing", formatBytes);
   const onProgress = (doneBytes: number): void => progress.update(doneBytes, totalBytes);
   const differences: ParameterDifference[] = [];
+  const show = (dtype: Dtype, data: TensorData, index: number): string =>
+    formatElement({ dtype, data }, index);
   try {
-    for await (const each of compareModels(a, b, { show: formatElement, signal, onProgress })) {
+    for await (const each of compareModels(a, b, { show, signal, onProgress })) {
       differences.push(each);
     }
   } finally {

@@ -1,5 +1,6 @@
 import { basename, dirname, extname, resolve, sep } from "node:path";
 import { slotPlan } from "../../actors/fold/block-actor.ts";
+import { computedAs } from "../../actors/fold/elements.ts";
 import { CURRENT_RULES } from "../../actors/fold/rules.ts";
 import type { ReplayedModel, ReplayedParameter } from "../../history/replay/replayed-model.ts";
 import {
@@ -105,13 +106,14 @@ function stateOf({ name, dtype, shape, config, blocks }: ReplayedParameter): Sav
   const [first] = blocks;
   if (first === undefined) return [];
   const { rule, counts } = slotPlan(first, { mode: "async" });
+  const ofRule = { dtype: computedAs(dtype), shape };
   const ofRows = { dtype: "uint32", shape: shape.slice(0, 1) } as const;
   return [
     {
       ...{ name, config, blockElements: first.count },
       updates: blocks.map(({ updates }) => updates),
       slots: [
-        ...Array.from({ length: rule }, () => ({ dtype, shape })),
+        ...Array.from({ length: rule }, () => ofRule),
         ...(counts === undefined ? [] : [ofRows]),
       ],
     },

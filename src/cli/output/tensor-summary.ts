@@ -1,33 +1,53 @@
 import type { KnownVersions } from "../../client/admin/job-admin.ts";
-import type { TensorData } from "../../protocol/dtypes.ts";
+import { type HalfDtype, isHalf } from "../../protocol/dtypes.ts";
+import { toHalfFloats, toNumbers } from "../../protocol/encoding/half-floats.ts";
 import { visible } from "../../protocol/errors.ts";
 import type { BlockVersions } from "../../protocol/messages/reads.ts";
 import { type Tensor, tensorBytes } from "../../protocol/tensor.ts";
 import { formatBytes, formatCount, formatNumber, formatRanges } from "./amounts.ts";
 import { hangingLines } from "./wrap.ts";
 
+/** Elements, and their type, which tells what the data means. */
+export type Elements = Pick<Tensor, "dtype" | "data">;
+
 /**
  * Writes one element as a short text that reads back as the same value of its type: a float32 as `0.1`, not as
- * `0.10000000149011612`.
+ * `0.10000000149011612`, and a bool as `True` or `False`.
  */
-export function formatElement(data: TensorData, index: number): string {
-  const value = data[index];
+export function formatElement(elements: Elements, index: number): string {
+  const { dtype } = elements;
+  const value = valueAt(elements, index);
   if (value === undefined) return "";
-  if (typeof value === "bigint" || !(data instanceof Float32Array)) return showNumber(value);
+  if (dtype === "bool") return value === 1 ? "True" : "False";
+  const isPlain = typeof value === "bigint" || !(dtype === "float32" || isHalf(dtype));
   // Also keeps the sign of a zero, which toPrecision drops.
-  if (value === 0 || !Number.isFinite(value)) return showNumber(value);
-  for (let digits = 6; digits < 9; digits++) {
+  if (isPlain || value === 0 || !Number.isFinite(value)) return showNumber(value);
+  for (let digits = isHalf(dtype) ? 1 : 6; digits < 9; digits++) {
     const shorter = Number(value.toPrecision(digits));
-    if (Math.fround(shorter) === value) return showNumber(shorter);
+    if (readsBack(dtype, shorter, value)) return showNumber(shorter);
   }
   return showNumber(Number(value.toPrecision(9)));
 }
 
+/** Whether a number is rounded to this value of a type. */
+function readsBack(dtype: "float32" | HalfDtype, shorter: number, value: number): boolean {
+  if (dtype === "float32") return Math.fround(shorter) === value;
+  const [bits = 0] = toHalfFloats(dtype, Float32Array.of(value));
+  // The gap to the next smaller size is the smaller one of the two beside a value.
+  const [below = 0] = toNumbers(dtype, Uint16Array.of((bits & 0x7fff) - 1));
+  return Math.abs(shorter - value) < (Math.abs(value) - Number(below)) / 2;
+}
+
+/** Returns an element as a number; undefined if there is none. */
+function valueAt({ dtype, data }: Elements, index: number): number | bigint | undefined {
+  return toNumbers(dtype, data.subarray(index, index + 1))[0];
+}
+
 /** Writes one element, shortened: floats with at most six significant digits. */
-function shortElement(data: TensorData, index: number): string {
-  const value = data[index];
+function shortElement(elements: Elements, index: number): string {
+  const value = valueAt(elements, index);
   if (typeof value !== "number" || Number.isInteger(value) || !Number.isFinite(value)) {
-    return formatElement(data, index);
+    return formatElement(elements, index);
   }
   return showNumber(Number(value.toPrecision(6)));
 }
@@ -36,9 +56,10 @@ function shortElement(data: TensorData, index: number): string {
  * Returns one element as JSON, as protobuf's JSON has it: numbers, but 64-bit integers and NaN, Infinity and
  * -Infinity as strings, because JSON readers cannot hold them as numbers.
  */
-export function jsonElement(data: TensorData, index: number): string {
-  const text = formatElement(data, index);
-  const value = data[index];
+export function jsonElement(elements: Elements, index: number): string {
+  const text = formatElement(elements, index);
+  const value = valueAt(elements, index);
+  if (elements.dtype === "bool") return text.toLowerCase();
   return typeof value === "bigint" || !Number.isFinite(value) ? `"${text}"` : text;
 }
 
@@ -75,12 +96,12 @@ export function summarizeTensor(
   const bytes = formatBytes(tensorBytes(dtype, shape));
   const parts = [`${dtype} ${formatShape(shape)}`, bytes, ...facts];
   const heading = hangingLines("", `${visible(name)}  ${parts.join("  ")}`, lineWidth);
-  if (shape.length === 0) return [...heading, shortElement(data, 0)];
+  if (shape.length === 0) return [...heading, shortElement(tensor, 0)];
   const edge = data.length > WHOLE_MAX ? EDGE : Number.POSITIVE_INFINITY;
   const width = Math.max(
-    ...shownIndexes(shape, edge).map((index) => shortElement(data, index).length),
+    ...shownIndexes(shape, edge).map((index) => shortElement(tensor, index).length),
   );
-  const element = (index: number): string => shortElement(data, index).padStart(width);
+  const element = (index: number): string => shortElement(tensor, index).padStart(width);
   const lineMax = Math.min(LINE_MAX, lineWidth);
   return [...heading, ...arrayLines({ shape, edge, element, lineMax })];
 }

@@ -1,9 +1,11 @@
 import {
   allocateData,
+  arrayName,
   bytesOf,
   type Dtype,
-  dtypeOf,
   type Encoding,
+  holds,
+  kindOf,
   type TensorData,
 } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
@@ -22,7 +24,7 @@ import type { ReceivedValues } from "./received-values.ts";
 
 /** Writes the elements of a part of a block to the places that its plan gives. */
 function writePart(
-  data: TensorData,
+  { dtype, data }: Tensor,
   part: BlockPart,
   encoding: Encoding | undefined,
   values: ReceivedValues,
@@ -33,7 +35,7 @@ function writePart(
     values.write(data, part.tensorStart, elements, encoding, at);
     return;
   }
-  const message = allocateData(dtypeOf(data), elements);
+  const message = allocateData(dtype, elements);
   values.write(message, 0, elements, encoding, at);
   scatterPart(part, message, data);
 }
@@ -223,7 +225,7 @@ class PartRead implements ParameterRead {
   take(entry: number, values: ReceivedValues | undefined, at: number): void {
     // Values always come, because no state is known.
     if (values === undefined) return;
-    writePart(this.tensor.data, this.#part(entry), this.#encoding, values, at);
+    writePart(this.tensor, this.#part(entry), this.#encoding, values, at);
   }
 
   #part(entry: number): BlockPart {
@@ -325,13 +327,12 @@ function targetOf(info: ParameterInfo, into: Into | undefined): TensorData | und
 
 /** Checks a caller's array. @throws BAD_DTYPE, BAD_LENGTH if it does not fit. */
 function checkTarget({ name, dtype }: ParameterInfo, elements: number, target: TensorData): void {
-  const received = dtypeOf(target);
-  if (received !== dtype) {
-    const details = { parameter: name, expected: dtype, received };
+  if (!holds(dtype, target)) {
+    const [expected, received] = [arrayName(dtype), kindOf(target)];
     throw new PserverError(
       "BAD_DTYPE",
-      `${quoteName(name)}: into: expected ${dtype}; received ${received}`,
-      details,
+      `${quoteName(name)}: into: expected a ${expected} for ${dtype}; received a ${received}`,
+      { parameter: name, expected, received },
     );
   }
   if (target.length === elements) return;

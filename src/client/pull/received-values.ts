@@ -1,10 +1,9 @@
 import {
   bytesOf,
-  dtypeOf,
   type Encoding,
   encodedBytes,
+  sameArray,
   type TensorData,
-  viewData,
 } from "../../protocol/dtypes.ts";
 import { decodeElements } from "../../protocol/encoding/encoding.ts";
 
@@ -17,8 +16,8 @@ let aligned = new ArrayBuffer(64 * 1024);
 /** The values of several blocks as a message has them: each begins at a multiple of 8 bytes. */
 export class ReceivedValues {
   readonly #bytes: Uint8Array;
-  /** Views of the aligned copy, by element type; made when they are asked for. */
-  readonly #views = new Map<string, TensorData>();
+  /** Views of the aligned copy, by the class of the array; made when they are asked for. */
+  readonly #views = new Map<unknown, TensorData>();
   #isCopied = false;
 
   /** `bytes`: a view of the message. The values are valid until the next message is received. */
@@ -54,8 +53,7 @@ export class ReceivedValues {
   }
 
   #viewFor(target: TensorData): TensorData {
-    const dtype = dtypeOf(target);
-    let view = this.#views.get(dtype);
+    let view = this.#views.get(target.constructor);
     if (view !== undefined) return view;
     const { length } = this.#bytes;
     if (!this.#isCopied) {
@@ -63,8 +61,8 @@ export class ReceivedValues {
       new Uint8Array(aligned, 0, length).set(this.#bytes);
       this.#isCopied = true;
     }
-    view = viewData(dtype, aligned, Math.floor(length / target.BYTES_PER_ELEMENT));
-    this.#views.set(dtype, view);
+    view = sameArray(target, aligned, Math.floor(length / target.BYTES_PER_ELEMENT));
+    this.#views.set(target.constructor, view);
     return view;
   }
 }

@@ -1,5 +1,6 @@
 import { checkTakesGradients } from "../../protocol/config/index.ts";
 import {
+  type Dtype,
   dtypeOf,
   ENCODINGS,
   type Encoding,
@@ -7,10 +8,12 @@ import {
   infiniteFrom,
   isEncoding,
   isGrouped,
+  isHalf,
   type TensorData,
 } from "../../protocol/dtypes.ts";
 import { normAsEncoded, staysFinite } from "../../protocol/encoding/encoding.ts";
 import { squaresAsGroups } from "../../protocol/encoding/grouped.ts";
+import { firstNonFinite, toNumbers } from "../../protocol/encoding/half-floats.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { blockPlaces } from "../../protocol/layout.ts";
 import type { Declaration, ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
@@ -23,6 +26,7 @@ import {
 } from "../../protocol/row-lists/row-lists.ts";
 import {
   l2Norm,
+  namedDtype,
   sameShape,
   type Tensor,
   type TensorLike,
@@ -93,8 +97,8 @@ export function checkFiniteElements(
   errors?: Float32Array,
 ): void {
   checkEncoding(parameter, encoding);
-  if (parameter.config.allowNonFinite || allFinite(data, encoding, errors)) return;
-  throw nonFinite(parameter.name, data, encoding, errors);
+  if (parameter.config.allowNonFinite || allFinite(parameter.dtype, data, encoding, errors)) return;
+  throw nonFinite(parameter, data, encoding, errors);
 }
 
 /**
@@ -117,7 +121,7 @@ export function checkedNorm(
   }
   let norm: number;
   if (encoding === undefined || !(data instanceof Float32Array)) {
-    norm = l2Norm(data);
+    norm = l2Norm(toNumbers(info.dtype, data));
   } else if (isGrouped(encoding)) {
     const counts = places().map(({ elements }) => elements);
     norm = Math.sqrt(squaresAsGroups(encoding, counts, data, own));
@@ -149,10 +153,12 @@ function errorsOf(
 }
 
 function allFinite(
+  dtype: Dtype,
   data: TensorData,
   encoding: Encoding | undefined,
   errors: Float32Array | undefined,
 ): boolean {
+  if (isHalf(dtype)) return firstNonFinite(dtype, data as Uint16Array) < 0;
   if (data instanceof Float32Array) return staysFinite(data, encoding, errors);
   if (!(data instanceof Float64Array)) return true;
   for (let i = 0; i < data.length; i++) if (!Number.isFinite(data[i])) return false;
@@ -160,18 +166,19 @@ function allFinite(
 }
 
 function nonFinite(
-  parameter: string,
+  { name: parameter, dtype }: Pick<Declaration, "name" | "dtype">,
   data: TensorData,
   encoding: Encoding | undefined,
   errors: Float32Array | undefined,
 ): PserverError {
   const bound = infiniteFrom(encoding);
+  const numbers = toNumbers(dtype, data);
   const sum = (value: number | bigint, i: number): number =>
     errors === undefined ? Number(value) : Math.fround(Number(value) + (errors[i] as number));
-  const index = data.findIndex(
+  const index = numbers.findIndex(
     (value: number | bigint, i: number) => !(Math.abs(sum(value, i)) < bound),
   );
-  const received = sum(data[index] as number, index);
+  const received = sum(numbers[index] as number, index);
   const form = Number.isFinite(received) ? `, an infinity as ${encoding},` : "";
   return new PserverError(
     "NON_FINITE",
@@ -219,7 +226,7 @@ function toEmpty(given: TensorLike): Tensor {
   if (ArrayBuffer.isView(given)) {
     return { dtype: dtypeOf(given), shape: [given.length], data: given };
   }
-  return { dtype: dtypeOf(given?.data), shape: [...(given.shape ?? [])], data: given.data };
+  return { dtype: namedDtype(given), shape: [...(given.shape ?? [])], data: given.data };
 }
 
 /** Adds an update of every block of a parameter. `seen`: the versions that a gradient was made from. */
@@ -244,13 +251,18 @@ interface RowSums {
 
 /**
  * Sorts rows, and adds up those that are named repeatedly, in the order given and in the element type
- * (integers wrap around). The data is not copied if there is nothing to do.
+ * (integers wrap around, half floats are rounded once). The data is not copied if there is nothing to do.
  * @param rows normalized; `values` has `rowElements` elements for each.
  */
-export function sumRows(rows: Numbers, values: TensorData, rowElements: number): RowSums {
+export function sumRows(
+  dtype: Dtype,
+  rows: Numbers,
+  values: TensorData,
+  rowElements: number,
+): RowSums {
   if (isAscending(rows)) return { rows, values };
   const sums = distinct(rows);
-  const placed = { values, rowElements, places: sums.places, sums: sums.values.length };
+  const placed = { dtype, values, rowElements, places: sums.places, sums: sums.values.length };
   return { rows: sums.values, values: sumByPlace(placed) };
 }
 
@@ -316,7 +328,7 @@ function addRows(
   given: RowGradient,
   mode: GradientMode,
 ): void {
-  const { name, shape, config, layout } = info;
+  const { name, dtype, shape, config, layout } = info;
   if (!config.sparse) throw notSparse(name);
   const [size, ...rowShape] = shape;
   if (size === undefined) throw noRows(name);
@@ -325,7 +337,7 @@ function addRows(
   const elements = named.length * rowElements;
   const data = fitData(info, given.values, [named.length, ...rowShape], elements);
   if (elements === 0) return;
-  const { rows, values } = sumRows(named, data, rowElements);
+  const { rows, values } = sumRows(dtype, named, data, rowElements);
   // The layout of a sparse parameter leaves room for the row numbers of a whole block.
   const slices = planRows(info, rows).flatMap((part) =>
     slicePart(part, 0, Number.POSITIVE_INFINITY),

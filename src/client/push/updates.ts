@@ -1,4 +1,4 @@
-import { checkFinite, checkLearningRate } from "../../protocol/config/index.ts";
+import { checkFinite, checkLearningRate, checkTakesPushes } from "../../protocol/config/index.ts";
 import { type Encoding, encodedBytes, isGrouped } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
 import { HEADER_BYTES_MAX } from "../../protocol/limits.ts";
@@ -134,6 +134,7 @@ export class Updates {
     const kind = mixKind(mix, mode.encoding);
     const call = { entries: { names: [name], values: [given] }, deadline, kind };
     await this.#send(call, mode, (collector, info, value) => {
+      checkTakesPushes(info.dtype, info.name);
       const { data } = fitTensor(info, value);
       checkFiniteElements(info, data, mode.encoding);
       addTensor(collector, info, data);
@@ -156,6 +157,7 @@ export class Updates {
     const entries = { names: [name], values: [tensor] };
     const call = { entries, deadline, kind: mixKind(mix, encoding) };
     await this.#send(call, mode, (collector, info, given) => {
+      checkTakesPushes(info.dtype, info.name);
       const { shape, elements, blocks } = planPart(info, indices);
       const data = fitData(info, given, shape, elements);
       checkFiniteElements(info, data, encoding);

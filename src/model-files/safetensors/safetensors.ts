@@ -39,16 +39,16 @@ const SAFETENSORS_DTYPES = {
   uint64: "U64",
   float32: "F32",
   float64: "F64",
+  bool: "BOOL",
+  uint8: "U8",
+  int8: "I8",
+  float16: "F16",
+  bfloat16: "BF16",
 } as const satisfies Record<Dtype, string>;
 
 /** The format's names of all element types that are read. */
 const READ_TYPES: Readonly<Record<StoredTypeName, string>> = {
   ...SAFETENSORS_DTYPES,
-  float16: "F16",
-  bfloat16: "BF16",
-  bool: "BOOL",
-  uint8: "U8",
-  int8: "I8",
   uint16: "U16",
   int16: "I16",
 };
@@ -56,7 +56,7 @@ const READ_TYPES: Readonly<Record<StoredTypeName, string>> = {
 const ALIGNMENT = 8;
 
 /**
- * Yields the bytes of a safetensors file. Tensors of 8-byte elements come first, so that with the padded
+ * Yields the bytes of a safetensors file. Tensors of longer elements come first, so that with the padded
  * header every element is aligned in the file.
  * @throws BAD_NAME for a tensor called `__metadata__`; TOO_LARGE for a header above 100 MB; what
  * `model.chunks` throws.

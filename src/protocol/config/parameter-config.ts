@@ -321,19 +321,36 @@ export function checkFinite(value: number, what: string): number {
 /**
  * Checks that elements of this type can be trained with gradients: floats by every optimizer, integers
  * only by `none`, which adds and wraps around as numpy and C do.
- * @throws UNSUPPORTED for integers with another optimizer; they take `set` and `alpha/beta` only.
+ * @throws UNSUPPORTED for integers with another optimizer, which take `set` and `alpha/beta` only, and for bool.
  */
 export function checkTakesGradients(
   dtype: Dtype,
   config: Pick<ParameterConfig, "optimizer">,
   parameter: string,
 ): void {
+  checkTakesPushes(dtype, parameter);
   const { name } = config.optimizer;
   if (DTYPES[dtype].float || name === "none") return;
+  const expected = FLOAT_DTYPES;
   throw new PserverError(
     "UNSUPPORTED",
-    `${parameter}: gradients are for float32 and float64, or for optimizer none; ` +
+    `${parameter}: gradients are for ${expected.join(", ")}, or for optimizer none; ` +
       `the parameter is ${dtype} with ${name}`,
-    { parameter, expected: ["float32", "float64"], received: dtype, optimizer: name },
+    { parameter, expected, received: dtype, optimizer: name },
+  );
+}
+
+const FLOAT_DTYPES = (Object.keys(DTYPES) as Dtype[]).filter((dtype) => DTYPES[dtype].float);
+
+/**
+ * Checks that elements of this type can be computed with.
+ * @throws UNSUPPORTED for bool, which can only be set.
+ */
+export function checkTakesPushes(dtype: Dtype, parameter: string): void {
+  if (dtype !== "bool") return;
+  throw new PserverError(
+    "UNSUPPORTED",
+    `${parameter}: expected numbers to compute with; the parameter is bool, which is only set`,
+    { parameter, expected: "numbers", received: dtype },
   );
 }

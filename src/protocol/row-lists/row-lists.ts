@@ -1,4 +1,6 @@
-import { allocateData, bytesOf, DTYPES, type Dtype, dtypeOf, type TensorData } from "../dtypes.ts";
+import { allocateData, bytesOf, DTYPES, type Dtype, isHalf, type TensorData } from "../dtypes.ts";
+import { toHalfFloats, toNumbers } from "../encoding/half-floats.ts";
+import { PserverError } from "../errors.ts";
 import { ROW_LISTS_WASM_BASE64 } from "./wasm.ts";
 
 /** Adds rows to sums; see assembly/index.ts. */
@@ -130,6 +132,9 @@ export function countTo(count: number): Uint32Array {
   return numbers;
 }
 
+/** Types that kernels add up; the others are added up in a wider one. */
+type SummedDtype = keyof typeof KERNELS;
+
 const KERNELS = {
   float32: "addRowsF32",
   float64: "addRowsF64",
@@ -137,7 +142,7 @@ const KERNELS = {
   uint32: "addRowsI32",
   int64: "addRowsI64",
   uint64: "addRowsI64",
-} as const satisfies Record<Dtype, keyof RowListKernels>;
+} as const satisfies Partial<Record<Dtype, keyof RowListKernels>>;
 
 /** Sums are made in windows of this many bytes, and rows read in chunks of as many at most. */
 const WINDOW_BYTES = 16 * 1024 * 1024;
@@ -146,6 +151,7 @@ const ALIGN_BYTES = 16;
 
 /** Rows of a tensor, with the sum that each is added to. */
 export interface PlacedRows {
+  readonly dtype: Dtype;
   readonly values: TensorData;
   readonly rowElements: number;
   /** For each row the number of its sum. */
@@ -154,11 +160,32 @@ export interface PlacedRows {
   readonly sums: number;
 }
 
-/** Adds rows up, in order and in their element type; integers wrap around. */
+/**
+ * Adds rows up, in order and in their element type; integers wrap around. Half floats are added up as float32, and each
+ * sum is rounded once.
+ * @throws UNSUPPORTED for bools.
+ */
 export function sumByPlace(rows: PlacedRows): TensorData {
-  const { values, rowElements, sums } = rows;
-  const result = allocateData(dtypeOf(values), sums * rowElements);
-  const rowBytes = rowElements * DTYPES[dtypeOf(values)].bytes;
+  const { dtype, values } = rows;
+  if (isHalf(dtype)) {
+    const sums = addUp({ ...rows, dtype: "float32", values: toNumbers(dtype, values) });
+    return toHalfFloats(dtype, sums as Float32Array);
+  }
+  if (dtype === "int8" || dtype === "uint8") {
+    const wide = Int32Array.from(values as Int8Array | Uint8Array);
+    const sums = addUp({ ...rows, dtype: "int32", values: wide }) as Int32Array;
+    return dtype === "int8" ? Int8Array.from(sums) : Uint8Array.from(sums);
+  }
+  if (dtype !== "bool") return addUp({ ...rows, dtype });
+  throw new PserverError("UNSUPPORTED", "expected numbers to add up; received bool");
+}
+
+type SummedRows = PlacedRows & { readonly dtype: SummedDtype };
+
+function addUp(rows: SummedRows): TensorData {
+  const { dtype, rowElements, sums } = rows;
+  const result = allocateData(dtype, sums * rowElements);
+  const rowBytes = rowElements * DTYPES[dtype].bytes;
   const windowSums = Math.max(1, Math.floor(WINDOW_BYTES / rowBytes));
   for (let first = 0; first < sums; first += windowSums) {
     sumWindow(rows, first, Math.min(windowSums, sums - first), result);
@@ -167,15 +194,15 @@ export function sumByPlace(rows: PlacedRows): TensorData {
 }
 
 /** Computes `sums` sums from number `first` on, and writes them to their place in the result. */
-function sumWindow(rows: PlacedRows, first: number, sums: number, result: TensorData): void {
-  const { values, rowElements, places } = rows;
-  const rowBytes = rowElements * DTYPES[dtypeOf(values)].bytes;
+function sumWindow(rows: SummedRows, first: number, sums: number, result: TensorData): void {
+  const { dtype, values, rowElements, places } = rows;
+  const rowBytes = rowElements * DTYPES[dtype].bytes;
   const chunkRows = Math.min(places.length, Math.max(1, Math.floor(CHUNK_BYTES / rowBytes)));
   const begunAt = aligned(sums * rowBytes);
   const placesAt = begunAt + aligned(sums);
   const rowsAt = placesAt + aligned(chunkRows * 4);
   const { kernels, start, buffer } = rowListMemory(rowsAt + chunkRows * rowBytes);
-  const addRows: AddRowsKernel = kernels[KERNELS[dtypeOf(values)]];
+  const addRows: AddRowsKernel = kernels[KERNELS[dtype]];
   const memory = new Uint8Array(buffer, start);
   memory.fill(0, begunAt, begunAt + sums);
   const source = bytesOf(values);

@@ -10,6 +10,7 @@ import {
 } from "../../../src/protocol/dtypes.ts";
 import { encodeElements } from "../../../src/protocol/encoding/encoding.ts";
 import { type GroupedBytes, splitGroups } from "../../../src/protocol/encoding/grouped.ts";
+import { toNumbers } from "../../../src/protocol/encoding/half-floats.ts";
 import { type BatchRun, draftBatch } from "../../../src/protocol/messages/batch-records.ts";
 import type { PartColumns } from "../../../src/protocol/messages/columns.ts";
 import type { PartIndex } from "../../../src/protocol/messages/parts.ts";
@@ -23,6 +24,8 @@ export interface BatchUpdate {
   readonly index?: number;
   readonly epoch?: number;
   readonly data: TensorData;
+  /** That of the data; without it, that of its bare array. */
+  readonly dtype?: Dtype;
   readonly change:
     | { readonly kind: "set" | "init" }
     | {
@@ -69,8 +72,7 @@ export function batchPayload(
   return sealMessage(draft);
 }
 
-function runKey({ data, change }: BatchUpdate): string {
-  const dtype = dtypeOf(data);
+function runKey({ data, dtype = dtypeOf(data), change }: BatchUpdate): string {
   if (change.kind !== "push") return JSON.stringify([change.kind, dtype]);
   const { operation, encoding, part } = change;
   const named = operation.op === "grad" ? { ...operation, seen: undefined } : operation;
@@ -80,9 +82,9 @@ function runKey({ data, change }: BatchUpdate): string {
 
 function runOf(updates: readonly BatchUpdate[], numberOf: NumberOf): BatchRun {
   const [first] = updates as readonly [BatchUpdate];
-  const { change } = first;
+  const { change, dtype = dtypeOf(first.data) } = first;
   const columns = {
-    dtype: dtypeOf(first.data) as Dtype,
+    dtype,
     numbers: Uint32Array.from(updates, ({ parameter, epoch = 1, index = 0 }) =>
       numberOf(parameter, epoch, index),
     ),
@@ -98,7 +100,9 @@ function runOf(updates: readonly BatchUpdate[], numberOf: NumberOf): BatchRun {
     ...{ verb: "push", ...columns, encoding, operation },
     parts: partsOf(updates),
     norms: Float64Array.from(updates, ({ data }) =>
-      encoding ? encodedNorm(encoding, encoded(encoding, data), data.length) : l2Norm(data),
+      encoding
+        ? encodedNorm(encoding, encoded(encoding, data), data.length)
+        : l2Norm(toNumbers(dtype, data)),
     ),
     seen: seen.some((version) => version > 0) ? Float64Array.from(seen) : undefined,
   };

@@ -9,6 +9,7 @@ import {
   type TensorData,
 } from "../../../src/protocol/dtypes.ts";
 
+import { toNumbers } from "../../../src/protocol/encoding/half-floats.ts";
 import { encodeHostRecord, type HostRecord } from "../../../src/protocol/messages/host-records.ts";
 import {
   type PartIndex,
@@ -50,6 +51,8 @@ export interface Sender {
   readonly parameter?: string;
   readonly index?: number;
   readonly epoch?: number;
+  /** That of the elements; without it, that of their bare array. */
+  readonly dtype?: Dtype;
 }
 
 /** An `init` of a whole parameter of one dimension unless it says otherwise. */
@@ -110,6 +113,7 @@ export class JournalWriter {
   /** Declares the parameter that this `init` makes a block of, to its trainer, alone in this shard. */
   declare(data: TensorData, input: InitInput = {}): JournalRecord {
     const { trainer = "alice", parameter: name = "w", epoch = 1, index = 0 } = input;
+    const { dtype = dtypeOf(data) } = input;
     const { shape = [data.length], start = 0, count = data.length } = input;
     const elements = shape.reduce((product, size) => product * size, 1);
     const blockElements = index === 0 ? count : start / index;
@@ -122,7 +126,7 @@ export class JournalWriter {
     };
     const config = toConfig(input.config);
     const firstNumber = this.numberOf(name, epoch, 0);
-    const parameter = { name, dtype: dtypeOf(data), shape, config, epoch, layout, firstNumber };
+    const parameter = { name, dtype, shape, config, epoch, layout, firstNumber };
     return this.host({ verb: "declare", trainer, parameters: [parameter] });
   }
 
@@ -132,20 +136,22 @@ export class JournalWriter {
     const settings = { shape, start, count, config: toConfig(config), ...counted };
     if (this.#declares) this.declare(data, input);
     return this.trainer(input, bytesOf(data), (head) => {
-      return { verb: "init", ...head, dtype: dtypeOf(data), ...settings };
+      return { verb: "init", ...head, dtype: input.dtype ?? dtypeOf(data), ...settings };
     });
   }
 
   push(data: TensorData, operation: PushOperation, input: PushInput = {}): JournalRecord {
-    const { encoding, part } = input;
+    const { encoding, part, dtype = dtypeOf(data) } = input;
     const elements = encoding === undefined ? bytesOf(data) : encoded(encoding, data);
-    const known = encoding ? encodedNorm(encoding, elements, data.length) : l2Norm(data);
+    const known = encoding
+      ? encodedNorm(encoding, elements, data.length)
+      : l2Norm(toNumbers(dtype, data));
     const { norm = known } = input;
     return this.trainer(input, withIndex(part, elements), (head) => {
       return {
         verb: "push",
         ...head,
-        dtype: dtypeOf(data),
+        dtype,
         ...(encoding === undefined ? {} : { encoding }),
         ...(norm === null ? {} : { norm }),
         operation,
@@ -156,7 +162,7 @@ export class JournalWriter {
 
   set(data: TensorData, input: Sender = {}): JournalRecord {
     return this.trainer(input, bytesOf(data), (head) => {
-      return { verb: "set", ...head, dtype: dtypeOf(data) };
+      return { verb: "set", ...head, dtype: input.dtype ?? dtypeOf(data) };
     });
   }
 

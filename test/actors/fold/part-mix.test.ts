@@ -3,40 +3,34 @@
 // encoded elements, for blocks that are cut inside a row, and for parts longer than a chunk.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { allocateData, DTYPES, type Dtype, type TensorData } from "../../../src/protocol/dtypes.ts";
+import { type Dtype, dtypeOf, type TensorData, viewData } from "../../../src/protocol/dtypes.ts";
 import { decodeElements } from "../../../src/protocol/encoding/encoding.ts";
+import { toNumbers } from "../../../src/protocol/encoding/half-floats.ts";
 import type { PartIndex } from "../../../src/protocol/messages/parts.ts";
+import { EXACT_MAX, fromNumbers, NUMBER_DTYPES } from "../../support/elements.ts";
 import { anyPart, elementsOfPart } from "./arbitrary-parts.ts";
 import { Folded } from "./folded.ts";
 import { encoded } from "./journal-writer.ts";
 
-const dtypes = Object.keys(DTYPES) as Dtype[];
-
 function numbers(dtype: Dtype, length: number, seed: number): TensorData {
-  const data = allocateData(dtype, length);
-  for (let i = 0; i < length; i++) {
-    const value = ((i + 1) * 7919 + seed * 31) % 1009;
-    if (data instanceof BigInt64Array || data instanceof BigUint64Array) data[i] = BigInt(value);
-    else data[i] = value;
-  }
-  return data;
+  const values = Array.from({ length }, (_, i) => ((i + 1) * 7919 + seed * 31) % EXACT_MAX);
+  return fromNumbers(dtype, values);
 }
 
 /** `alpha · value + beta · piece` of small whole numbers, which every type computes exactly. */
 function mixed(
+  dtype: Dtype,
   data: TensorData,
   at: readonly number[],
   piece: TensorData,
   alpha: number,
   beta: number,
 ): TensorData {
-  const result = data.slice();
-  const entries = result as { [i: number]: number | bigint };
+  const [result, pieces] = [data, piece].map((each) => Array.from(toNumbers(dtype, each), Number));
   for (const [i, element] of at.entries()) {
-    const value = alpha * Number(data[element]) + beta * Number(piece[i]);
-    entries[element] = typeof data[element] === "bigint" ? BigInt(value) : value;
+    if (result) result[element] = alpha * (result[element] ?? 0) + beta * (pieces?.[i] ?? 0);
   }
-  return result;
+  return fromNumbers(dtype, result ?? []);
 }
 
 /** The block's elements after a mix of a part of it. */
@@ -45,19 +39,20 @@ function afterMix(
   place: { readonly shape: readonly number[]; readonly index?: number; readonly start?: number },
   part: PartIndex,
   piece: TensorData,
-  encoding?: "bfloat16" | "float16",
+  form: { readonly dtype?: Dtype; readonly encoding?: "bfloat16" | "float16" } = {},
 ): TensorData {
   const folded = new Folded();
-  const name = { index: place.index ?? 0 };
-  folded.journal.init(values, { ...place, count: values.length });
+  const { dtype = dtypeOf(values), encoding } = form;
+  const name = { index: place.index ?? 0, dtype };
+  folded.journal.init(values, { ...place, dtype, count: values.length });
   const operation = { op: "mix", alpha: 2, beta: 3 } as const;
   folded.journal.push(piece, operation, { ...name, part, ...(encoding ? { encoding } : {}) });
   folded.apply();
   const bytes = folded.block("w", name.index).values().slice();
-  return new (values.constructor as new (buffer: ArrayBuffer) => TensorData)(bytes.buffer);
+  return viewData(dtype, bytes.buffer, values.length);
 }
 
-describe.each(dtypes)("%s", (dtype) => {
+describe.each(NUMBER_DTYPES)("%s", (dtype) => {
   test("changes the named elements only", () => {
     const cases = fc
       .record({ rows: fc.integer({ min: 1, max: 9 }), width: fc.integer({ min: 1, max: 9 }) })
@@ -69,8 +64,8 @@ describe.each(dtypes)("%s", (dtype) => {
         const values = numbers(dtype, rows * width, 1);
         const at = elementsOfPart(part, width);
         const piece = numbers(dtype, at.length, 2);
-        const after = afterMix(values, { shape: [rows, width] }, part, piece);
-        expect(after).toEqual(mixed(values, at, piece, 2, 3));
+        const after = afterMix(values, { shape: [rows, width] }, part, piece, { dtype });
+        expect(after).toEqual(mixed(dtype, values, at, piece, 2, 3));
       }),
       { numRuns: 25 },
     );
@@ -83,8 +78,8 @@ describe.each(dtypes)("%s", (dtype) => {
     const part = { rows: Uint32Array.of(0, 1, 4), inner };
     const at = elementsOfPart(part, width);
     const piece = numbers(dtype, at.length, 2);
-    const after = afterMix(values, { shape: [rows, width] }, part, piece);
-    const wanted = mixed(values, at, piece, 2, 3);
+    const after = afterMix(values, { shape: [rows, width] }, part, piece, { dtype });
+    const wanted = mixed(dtype, values, at, piece, 2, 3);
     // The matcher would take a second for as many elements.
     expect(after.findIndex((value, i) => value !== wanted[i])).toBe(-1);
     expect(after).toHaveLength(wanted.length);
@@ -97,7 +92,7 @@ test.each(["bfloat16", "float16"] as const)("elements in %s are widened first", 
   const piece = Float32Array.of(0.1, 1 / 3, -7.7, 1e-3);
   const widened = new Float32Array(4);
   decodeElements(encoding, encoded(encoding, piece), widened);
-  const after = afterMix(values, { shape: [2, 3] }, part, piece, encoding);
+  const after = afterMix(values, { shape: [2, 3] }, part, piece, { encoding });
   const { fround } = Math;
   const wanted = Float32Array.from(values);
   for (const [i, element] of [0, 2, 3, 5].entries()) {

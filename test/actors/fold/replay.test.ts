@@ -305,7 +305,7 @@ describe("restore", () => {
     ],
     ["a block out of place", block({ index: 3 }), /contradicts itself/],
     ["more updates than changes", block({ updates: 1 }), /contradicts itself/],
-    ["an unknown element type", block({ dtype: "int8" }), /dtype/],
+    ["an unknown element type", block({ dtype: "int4" }), /dtype/],
     ["a configuration that is none", block({ config: { optimizer: "x" } }), /optimizer/],
     [
       "more bytes than the rules allow",

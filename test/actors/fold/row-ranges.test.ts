@@ -3,13 +3,20 @@
 // their own, lists of more than one piece, encoded gradients, and values that are no numbers.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { applyGradient, type GradientChange, mix } from "../../../src/actors/fold/apply-update.ts";
+import {
+  applyGradient,
+  type GradientChange,
+  halfOf,
+  isFullFloat,
+  mix,
+} from "../../../src/actors/fold/apply-update.ts";
 import { type Block, BlockActor, slotPlan } from "../../../src/actors/fold/block-actor.ts";
 import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import { ElementReader } from "../../../src/actors/owner/element-reader.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
 import { DTYPES, type Dtype, type HalfEncoding } from "../../../src/protocol/dtypes.ts";
 
+import { NUMBER_DTYPES } from "../../support/elements.ts";
 import { slotsOf } from "./folded.ts";
 import { floats, fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
 
@@ -27,9 +34,9 @@ function blockOf({ dtype, config, rows, width }: Table): BlockActor {
   const name = { parameter: "w", index: 0, number: 1 };
   const header = { ...place, ...name, epoch: 1, version: 1, updates: 0 };
   const block = new BlockActor(memory, header, slotPlan(place, { mode: "async" }), 0);
-  const values = DTYPES[dtype].float
-    ? floats(dtype as "float32" | "float64", place.count, 5)
-    : Uint32Array.from({ length: block.bytes / 4 }, (_, i) => i * 0x9e3779b1);
+  const values = isFullFloat(dtype)
+    ? floats(dtype, place.count, 5)
+    : Uint8Array.from({ length: block.bytes }, (_, i) => Math.imul(i, 0x9e3779b1) >>> 24);
   block.values().set(new Uint8Array(values.buffer));
   return block;
 }
@@ -206,7 +213,7 @@ test.each(["bfloat16", "float16"] as const)("gradients encoded as %s", (encoding
 });
 
 test.each(
-  (Object.keys(DTYPES) as Dtype[]).flatMap(
+  NUMBER_DTYPES.flatMap(
     (dtype) =>
       [
         [dtype, 3],
@@ -220,12 +227,15 @@ test.each(
   const [whole, single] = [blockOf(table), blockOf(table)];
   const rows = someRows(table.rows, 3, 1);
   const elements = rows.length * width;
-  const incoming = float
-    ? bytesOf(floats(dtype as "float32" | "float64", elements, 2))
+  const incoming = isFullFloat(dtype)
+    ? bytesOf(floats(dtype, elements, 2))
     : Uint8Array.from({ length: elements * elementBytes }, (_, i) => i * 37);
   const mixRows = (block: BlockActor, part: Uint32Array, bytes: Uint8Array): void => {
     const { pointer } = block;
-    const target = { rows: block.rows, part: { rows: part }, elementBytes, columns: [pointer] };
+    const half = halfOf(dtype);
+    const computedBytes = half === undefined ? elementBytes : 4;
+    const place = { rows: block.rows, part: { rows: part }, columns: [pointer] };
+    const target = { ...place, elementBytes: computedBytes, half };
     mix(memory, target, { dtype, bytes }, 0.5, 2);
   };
   mixRows(whole, rows, incoming);

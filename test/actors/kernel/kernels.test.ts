@@ -4,6 +4,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { NumberDtype } from "../../../src/actors/fold/update-rule.ts";
 import type { MixKernel } from "../../../src/actors/kernel/kernels.ts";
 import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import type { Dtype, TensorData } from "../../../src/protocol/dtypes.ts";
@@ -16,21 +17,25 @@ const memory = ShardMemory.create();
 const { kernels } = memory;
 
 type FloatDtype = "float32" | "float64";
-type IntegerDtype = "int32" | "uint32" | "int64" | "uint64";
+type IntegerDtype = "int32" | "uint32" | "int64" | "uint64" | "int8" | "uint8";
 
-const MIXES: Record<Dtype, MixKernel> = {
+const MIXES: Record<NumberDtype, MixKernel> = {
   float32: kernels.mixF32,
   float64: kernels.mixF64,
   int32: kernels.mixI32,
   uint32: kernels.mixU32,
   int64: kernels.mixI64,
   uint64: kernels.mixU64,
+  int8: kernels.mixI8,
+  uint8: kernels.mixU8,
 };
 const RANGES: Record<IntegerDtype, reference.IntegerRange> = {
   int32: { min: -(2n ** 31n), max: 2n ** 31n - 1n },
   uint32: { min: 0n, max: 2n ** 32n - 1n },
   int64: { min: -(2n ** 63n), max: 2n ** 63n - 1n },
   uint64: { min: 0n, max: 2n ** 64n - 1n },
+  int8: { min: -128n, max: 127n },
+  uint8: { min: 0n, max: 255n },
 };
 
 function isFloat(dtype: Dtype): dtype is FloatDtype {
@@ -55,12 +60,16 @@ function integers(dtype: IntegerDtype, results: readonly bigint[]): TensorData {
       return BigInt64Array.from(results);
     case "uint64":
       return BigUint64Array.from(results);
+    case "int8":
+      return Int8Array.from(results, Number);
+    case "uint8":
+      return Uint8Array.from(results, Number);
   }
 }
 
 /** Index of the first element where the mix kernel and the reference differ, or -1. */
 function mixDifference(
-  dtype: Dtype,
+  dtype: NumberDtype,
   value: TensorData,
   piece: TensorData,
   alpha: number,
@@ -86,32 +95,29 @@ const factor = fc.oneof(fc.constantFrom(...FACTORS), fc.double());
 const seed = fc.integer();
 const length = fc.nat({ max: 70 });
 
-describe.each(["float32", "float64", "int32", "uint32", "int64", "uint64"] as const)(
-  "mix of %s",
-  (dtype) => {
-    test.each(SIZES)("%i elements", (n) => {
-      const next = words(n + 1);
-      const value = trickyData(dtype, n, next);
-      const piece = trickyData(dtype, n, next);
-      expect(mixDifference(dtype, value, piece, 0.9, 0.1)).toBe(-1);
-    });
+describe.each(Object.keys(MIXES) as NumberDtype[])("mix of %s", (dtype) => {
+  test.each(SIZES)("%i elements", (n) => {
+    const next = words(n + 1);
+    const value = trickyData(dtype, n, next);
+    const piece = trickyData(dtype, n, next);
+    expect(mixDifference(dtype, value, piece, 0.9, 0.1)).toBe(-1);
+  });
 
-    test("any elements and factors", () => {
-      fc.assert(
-        fc.property(seed, length, factor, factor, (from, n, alpha, beta) => {
-          const next = words(from);
-          const value = trickyData(dtype, n, next);
-          const piece = trickyData(dtype, n, next);
-          expect(mixDifference(dtype, value, piece, alpha, beta)).toBe(-1);
-        }),
-        { numRuns: 300 },
-      );
-    });
-  },
-);
+  test("any elements and factors", () => {
+    fc.assert(
+      fc.property(seed, length, factor, factor, (from, n, alpha, beta) => {
+        const next = words(from);
+        const value = trickyData(dtype, n, next);
+        const piece = trickyData(dtype, n, next);
+        expect(mixDifference(dtype, value, piece, alpha, beta)).toBe(-1);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
 
 describe("known results", () => {
-  const mixed = (dtype: Dtype, value: TensorData, piece: TensorData, a: number, b: number) =>
+  const mixed = (dtype: NumberDtype, value: TensorData, piece: TensorData, a: number, b: number) =>
     runInMemory(memory, [value, piece], ([v = 0, p = 0]) => MIXES[dtype](v, p, value.length, a, b));
 
   test("float32 rounds each operation, the factors too, and fuses none", () => {

@@ -41,6 +41,14 @@ const TRICKY_I64: readonly bigint[] = [
   0xfffffffffffff800n,
 ];
 
+const TRICKY_SHORT = {
+  bool: [0, 1],
+  uint8: [0, 1, 127, 128, 255],
+  int8: [0, 1, -1, 127, -128],
+  float16: [0, 0x8000, 1, 0x83ff, 0x400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x7c01, 0xffff],
+  bfloat16: [0, 0x8000, 1, 0x807f, 0x80, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0x7f81, 0xffff],
+} as const;
+
 /** A generator of 32-bit words from a seed, so that a failure comes again. */
 export function words(seed: number): () => number {
   let state = seed | 1;
@@ -55,7 +63,14 @@ export function words(seed: number): () => number {
 /** `n` elements: every third tricky, the others any bits. */
 export function trickyData(dtype: Dtype, n: number, next: () => number): TensorData {
   const data = allocateData(dtype, n);
-  if (data.BYTES_PER_ELEMENT === 4) {
+  if (data.BYTES_PER_ELEMENT <= 2) {
+    const tricky = TRICKY_SHORT[dtype as keyof typeof TRICKY_SHORT];
+    for (let i = 0; i < n; i++) {
+      const word = next();
+      data[i] = word % 3 === 0 ? (tricky[next() % tricky.length] ?? 0) : word >>> 8;
+      if (dtype === "bool") data[i] = (data[i] as number) & 1;
+    }
+  } else if (data.BYTES_PER_ELEMENT === 4) {
     const bits = new Uint32Array(data.buffer);
     const tricky = dtype === "float32" ? TRICKY_F32 : TRICKY_I32;
     for (let i = 0; i < n; i++) {

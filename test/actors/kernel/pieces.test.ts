@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { measure, statisticsAt } from "../../../src/actors/fold/statistics.ts";
 import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
-import { allocateData, bytesOf, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
+import { allocateData, bytesOf, DTYPES, type Dtype, isHalf } from "../../../src/protocol/dtypes.ts";
 
 const ROW_WORDS = 5;
 
@@ -52,11 +52,15 @@ test("pieces are gathered, cleared and scattered, and nothing beside them change
   );
 });
 
-test.each(Object.keys(DTYPES) as Dtype[])("runs of %s are measured as each by itself", (dtype) => {
+/** Half floats are measured as float32. */
+const MEASURED_DTYPES = (Object.keys(DTYPES) as Dtype[]).filter((dtype) => !isHalf(dtype));
+
+test.each(MEASURED_DTYPES)("runs of %s are measured as each by itself", (dtype) => {
   const memory = ShardMemory.create();
   const isWide = DTYPES[dtype].bytes === 8 && !DTYPES[dtype].float;
   const special = DTYPES[dtype].float ? [Number.NaN, Number.POSITIVE_INFINITY, -0] : [];
-  const element = fc.oneof(fc.integer({ min: 0, max: 1000 }), fc.constantFrom(0, ...special));
+  const most = dtype === "bool" ? 1 : DTYPES[dtype].bytes === 1 ? 100 : 1000;
+  const element = fc.oneof(fc.integer({ min: 0, max: most }), fc.constantFrom(0, ...special));
   const runs = fc.array(fc.array(element, { minLength: 1, maxLength: 9 }), { maxLength: 20 });
   fc.assert(
     fc.property(runs, (lists) => {

@@ -97,7 +97,7 @@ static void get_as(pserver_client *client, pserver_encoding encoding) {
 
 static void get(pserver_client *client) { get_as(client, PSERVER_AS_IS); }
 
-static void get_encoded(pserver_client *client) { get_as(client, PSERVER_FLOAT16); }
+static void get_encoded(pserver_client *client) { get_as(client, PSERVER_ENCODING_FLOAT16); }
 
 static void get_grouped(pserver_client *client) {
   get_as(client, PSERVER_ENCODING_INT8);
@@ -188,7 +188,7 @@ static void overwrite(pserver_client *client) {
   const char *name = "w";
   pserver_tensor value = tensor_of(2, 1);
   pserver_set(client, &name, &value, 1, -1);
-  pserver_push(client, "w", &value, 0.5, 2, PSERVER_BFLOAT16, -1);
+  pserver_push(client, "w", &value, 0.5, 2, PSERVER_ENCODING_BFLOAT16, -1);
 }
 
 static void use_parts(pserver_client *client) {
@@ -201,7 +201,7 @@ static void use_parts(pserver_client *client) {
   pserver_push_part(client, "emb:sparse-0", &part, indices, 2, 1, 1, -1);
   pserver_read_options options;
   pserver_read_options_init(&options);
-  options.encoding = PSERVER_BFLOAT16;
+  options.encoding = PSERVER_ENCODING_BFLOAT16;
   expect_tensor(pserver_pull_part_with(client, "emb:sparse-0", indices, 2, &got, &options, -1), &got);
 }
 

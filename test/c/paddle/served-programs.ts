@@ -32,10 +32,20 @@ export class ServedPrograms {
 
   /** Runs a program to its end, with a new job; @throws what it wrote unless it succeeds. */
   async run(name: string, ...args: string[]): Promise<ProgramOutput> {
+    return await this.runAfter(async () => {}, name, ...args);
+  }
+
+  /** Runs a program as {@link run} does, once `prepare` is done with the job. */
+  async runAfter(
+    prepare: (job: TestJob) => Promise<void>,
+    name: string,
+    ...args: string[]
+  ): Promise<ProgramOutput> {
     const path = await this.program(name);
     const job = await TestJob.start({ modelDirectory: this.#models });
     try {
       await job.host();
+      await prepare(job);
       if (name.startsWith("v3-")) {
         return await runWith(path, [...args, job.broker.url], { PSERVER_JOB: job.job });
       }

@@ -75,7 +75,7 @@ static void initialize(pserver_client *client) {
   bad.rank = 33;
   EXPECT_ERROR(BAD_SHAPE, pserver_init_param(client, "x", &bad, NULL, -1));
   bad = tensor;
-  bad.dtype = (pserver_dtype)6;
+  bad.dtype = (pserver_dtype)11;
   EXPECT_ERROR(BAD_DTYPE, pserver_init_param(client, "x", &bad, NULL, -1));
   bad = tensor;
   bad.data = NULL;
@@ -111,7 +111,7 @@ static void update(pserver_client *client) {
   pserver_grad_options_init(&options);
   options.has_learning_rate = true;
   options.learning_rate = 1;
-  options.encoding = PSERVER_BFLOAT16;
+  options.encoding = PSERVER_ENCODING_BFLOAT16;
   options.stored_is_enough = true;
   EXPECT_OK(pserver_send_grads(client, grads, 1, &options, -1));
   expect_floats(client, "w", (float[]){-0.5f, 0.5f, 1.5f, 2.5f, 3.5f, 4.5f}, 6);
@@ -139,7 +139,7 @@ static void update(pserver_client *client) {
   pserver_tensor tensor = bare(two, 6);
   const char *name = "w";
   EXPECT_OK(pserver_set(client, &name, &tensor, 1, -1));
-  EXPECT_OK(pserver_push(client, "w", &tensor, 0.5, -1, PSERVER_FLOAT16, -1));
+  EXPECT_OK(pserver_push(client, "w", &tensor, 0.5, -1, PSERVER_ENCODING_FLOAT16, -1));
   expect_floats(client, "w", (float[]){-1, -1, -1, -1, -1, -1}, 6);
   EXPECT_ERROR(BAD_VALUE, pserver_push(client, "w", &tensor, NAN, 1, PSERVER_AS_IS, -1));
   EXPECT_ERROR(BAD_VALUE, pserver_push(client, "w", &tensor, 1, 1, (pserver_encoding)9, -1));
@@ -153,7 +153,43 @@ static void update(pserver_client *client) {
   EXPECT_OK(pserver_get(client, &name, &got, 1, PSERVER_AS_IS, -1));
   EXPECT(memcmp(got.data, (int64_t[]){12, 6, 16}, sizeof more) == 0);
   pserver_tensor_release(&got);
-  EXPECT_ERROR(UNSUPPORTED, pserver_push(client, "counts", &counts, 2, 1, PSERVER_FLOAT16, -1));
+  EXPECT_ERROR(UNSUPPORTED, pserver_push(client, "counts", &counts, 2, 1, PSERVER_ENCODING_FLOAT16, -1));
+}
+
+/** Elements of one and two bytes keep their bits, and are computed with as the protocol says. */
+static void short_types(pserver_client *client) {
+  uint8_t flags[2] = {1, 0};
+  uint16_t halves[2] = {0x3c00, 0x7c01}; /* 1 and a NaN that is not the canonical one */
+  uint16_t brains[2] = {0x4380, 0x3f80}; /* 256 and 1 */
+  pserver_tensor bools = {PSERVER_BOOL, 1, {2}, flags, sizeof flags};
+  pserver_tensor half = {PSERVER_FLOAT16, 1, {2}, halves, sizeof halves};
+  pserver_tensor brain = {PSERVER_BFLOAT16, 1, {2}, brains, sizeof brains};
+  pserver_config any = {.text = "{\"allowNonFinite\":true}"};
+  pserver_tensor got = {0};
+  EXPECT_OK(pserver_create(client, "short flags", &bools, NULL, -1, &got));
+  EXPECT(got.dtype == PSERVER_BOOL && memcmp(got.data, flags, sizeof flags) == 0);
+  pserver_tensor_release(&got);
+  EXPECT_ERROR(UNSUPPORTED, pserver_push(client, "short flags", &bools, 1, 1, PSERVER_AS_IS, -1));
+  flags[1] = 2;
+  const char *name = "short flags";
+  EXPECT_ERROR(BAD_VALUE, pserver_set(client, &name, &bools, 1, -1));
+  EXPECT_ERROR(NON_FINITE, pserver_create(client, "short half", &half, NULL, -1, &got));
+  got = (pserver_tensor){0};
+  EXPECT_OK(pserver_create(client, "short half", &half, &any, -1, &got));
+  EXPECT(got.dtype == PSERVER_FLOAT16 && memcmp(got.data, halves, sizeof halves) == 0);
+  pserver_tensor_release(&got);
+  got = (pserver_tensor){0};
+  EXPECT_OK(pserver_create(client, "short brain", &brain, NULL, -1, &got));
+  pserver_tensor_release(&got);
+  /* 257 is rounded to 256, and 2 is exact. */
+  uint16_t ones[2] = {0x3f80, 0x3f80};
+  brain.data = ones;
+  EXPECT_OK(pserver_push(client, "short brain", &brain, 1, 1, PSERVER_AS_IS, -1));
+  name = "short brain";
+  got = (pserver_tensor){0};
+  EXPECT_OK(pserver_get(client, &name, &got, 1, PSERVER_AS_IS, -1));
+  EXPECT(memcmp(got.data, (uint16_t[]){0x4380, 0x4000}, sizeof brains) == 0);
+  pserver_tensor_release(&got);
 }
 
 /** A gradient is clipped by the norm of all its blocks, as encoded. */
@@ -163,7 +199,7 @@ static void clipping(pserver_client *client) {
   float *expected = calloc(LARGE, sizeof(float));
   pserver_gradient grad = {"to clip", bare(gradient, LARGE), NULL, 0};
   pserver_grad_options_init(&options);
-  options.encoding = PSERVER_BFLOAT16;
+  options.encoding = PSERVER_ENCODING_BFLOAT16;
   /* These become 3 and 4 in bfloat16, so the norm is 5. */
   gradient[0] = 3.0009765625f;
   gradient[LARGE - 1] = -4.0009765625f;
@@ -274,7 +310,7 @@ static void reading(pserver_client *client) {
   EXPECT(memcmp(got[0].data, got[2].data, got[0].bytes) == 0);
   for (int i = 0; i < 3; i++) pserver_tensor_release(&got[i]);
   got[0] = bare(mine, 6);
-  EXPECT_OK(pserver_get(client, names, got, 1, PSERVER_BFLOAT16, -1));
+  EXPECT_OK(pserver_get(client, names, got, 1, PSERVER_ENCODING_BFLOAT16, -1));
   EXPECT(got[0].data == mine && mine[0] == -1);
   got[0].bytes = 8;
   EXPECT_ERROR(BAD_LENGTH, pserver_get(client, names, got, 1, PSERVER_AS_IS, -1));
@@ -424,6 +460,7 @@ int main(int argc, char **argv) {
   update(client);
   reading(client);
   clipping(client);
+  short_types(client);
   sparse_rows(client);
   parts_of(client, "long rows", 3, LARGE / 3);
   parts_of(client, "many rows", LARGE / 256, 256);

@@ -108,7 +108,7 @@ static void options_of_calls(pserver_client *client) {
   pserver_tensor value = bare(six, 6);
   writing.stored_is_enough = true;
   EXPECT_OK(pserver_set_with(client, names, &value, 1, &writing, -1));
-  writing.encoding = PSERVER_BFLOAT16;
+  writing.encoding = PSERVER_ENCODING_BFLOAT16;
   EXPECT_ERROR(UNSUPPORTED, pserver_set_with(client, names, &value, 1, &writing, -1));
   EXPECT_OK(pserver_push_with(client, "w", &value, 1, 1, &writing, -1));
   EXPECT_OK(pserver_push_with(client, "w", &value, 1, 1, NULL, -1));
@@ -124,7 +124,7 @@ static void options_of_calls(pserver_client *client) {
   pserver_tensor part = bare(given, 2);
   EXPECT_OK(pserver_push_part_with(client, "w", &part, indices, 2, 0, 1, NULL, -1));
   expect_part(client, PSERVER_AS_IS, 1.00390625f);
-  expect_part(client, PSERVER_BFLOAT16, 1);
+  expect_part(client, PSERVER_ENCODING_BFLOAT16, 1);
   writing.stored_is_enough = false;
   EXPECT_OK(pserver_push_part_with(client, "w", &part, indices, 2, 0, 1, &writing, -1));
   expect_part(client, PSERVER_AS_IS, 1);

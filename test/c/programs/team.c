@@ -124,7 +124,7 @@ static void mix(pserver_client *client, const char *name, int round, int number,
 }
 
 static void train(pserver_client *client, int number, int rounds) {
-  static const pserver_encoding encodings[] = {PSERVER_AS_IS, PSERVER_BFLOAT16, PSERVER_FLOAT16};
+  static const pserver_encoding encodings[] = {PSERVER_AS_IS, PSERVER_ENCODING_BFLOAT16, PSERVER_ENCODING_FLOAT16};
   static const double add[] = {1, 1, 1};
   static const double blend[] = {0.75, 0.5, 0.5};
   for (int round = 0; round < rounds; round++) {
@@ -147,7 +147,7 @@ static void append(FILE *file, pserver_tensor *tensor) {
 static void write_read(pserver_client *client, const char *path) {
   static const char *const names[] = {"w", "adam", "emb", "sum", "blend", "counts"};
   static const char *const blend[] = {"blend"};
-  static const pserver_encoding encodings[] = {PSERVER_BFLOAT16, PSERVER_FLOAT16};
+  static const pserver_encoding encodings[] = {PSERVER_ENCODING_BFLOAT16, PSERVER_ENCODING_FLOAT16};
   pserver_tensor tensors[COUNT(names)] = {0};
   pserver_tensor part = {0};
   FILE *file = fopen(path, "wb");

@@ -56,12 +56,12 @@ static void check_pair(pserver_encoding encoding, const char *wide_hex, const ch
 
 static void check_encodings(void) {
   for (size_t i = 0; i < COUNT(encoded); i++) {
-    check_pair(PSERVER_BFLOAT16, encoded[i].float32, encoded[i].bfloat16, true);
-    check_pair(PSERVER_FLOAT16, encoded[i].float32, encoded[i].float16, true);
+    check_pair(PSERVER_ENCODING_BFLOAT16, encoded[i].float32, encoded[i].bfloat16, true);
+    check_pair(PSERVER_ENCODING_FLOAT16, encoded[i].float32, encoded[i].float16, true);
   }
   for (size_t i = 0; i < COUNT(decoded); i++) {
-    check_pair(PSERVER_BFLOAT16, decoded[i].bfloat16, decoded[i].hex, false);
-    check_pair(PSERVER_FLOAT16, decoded[i].float16, decoded[i].hex, false);
+    check_pair(PSERVER_ENCODING_BFLOAT16, decoded[i].bfloat16, decoded[i].hex, false);
+    check_pair(PSERVER_ENCODING_FLOAT16, decoded[i].float16, decoded[i].hex, false);
   }
 }
 

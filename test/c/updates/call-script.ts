@@ -1,9 +1,10 @@
 /** Calls as lines for the program that makes them with the C library. */
 import { encodeMessage, packValue } from "../../../src/protocol/codec.ts";
-import { bytesOf, dtypeOf, type ParameterInfo } from "../../../src/protocol/index.ts";
+import { bytesOf } from "../../../src/protocol/index.ts";
 import {
   type CallJob,
   type GivenValues,
+  parameterOf,
   SESSION,
   type SentCall,
   TRAINER,
@@ -31,25 +32,25 @@ function callLines(job: CallJob, call: SentCall): readonly Words[] {
     case "sendGrads": {
       const { learningRate = "-", encoding = "-", errorFeedback = true, values } = call;
       const head = ["grads", learningRate, encoding, errorFeedback ? "kept" : "-", values.length];
-      return [head, ...values.map((given) => [...words(given), given.rows?.join(",") ?? "-"])];
+      return [head, ...values.map((given) => [...words(job, given), given.rows?.join(",") ?? "-"])];
     }
     case "setParams":
-      return [["set", call.values.length], ...call.values.map(words)];
+      return [["set", call.values.length], ...call.values.map((given) => words(job, given))];
     case "pushFull":
-      return [["push", call.alpha, call.beta, call.encoding ?? "-"], words(call)];
+      return [["push", call.alpha, call.beta, call.encoding ?? "-"], words(job, call)];
     case "pushAsPart": {
       const lists = call.indices.map((list) => list.join(","));
       const head = ["part", call.alpha, call.beta, call.encoding ?? "-", lists.length, ...lists];
-      return [head, words(call)];
+      return [head, words(job, call)];
     }
     default: {
-      const info = job.parameters.find(({ name }) => name === call.name) as ParameterInfo;
+      const info = parameterOf(job, call.name);
       const { epoch, shape } = info;
       const begun = { selected: true, state: "initializing", epoch, by: TRAINER };
       return [
         ["reply", "create", message({ ...begun, parameters: [info] })],
         ["create", shape.length, ...shape],
-        words(call),
+        words(job, call),
       ];
     }
   }
@@ -61,8 +62,8 @@ function joinReply({ synchronization, payloadBytes, parameters }: CallJob): obje
   return { ...terms, maxPayloadBytes: payloadBytes };
 }
 
-function words({ name, data }: GivenValues): Words {
-  return [text(name), dtypeOf(data), toHex(bytesOf(data)) || "-"];
+function words(job: CallJob, { name, data }: GivenValues): Words {
+  return [text(name), parameterOf(job, name).dtype, toHex(bytesOf(data)) || "-"];
 }
 
 function text(value: string): string {

@@ -74,7 +74,7 @@ static uint8_t *from_hex(const char *hex, size_t *count) {
 }
 
 static pserver_encoding encoding_of(const char *name) {
-  for (int encoding = PSERVER_BFLOAT16; encoding <= PSERVER_ENCODING_E3M0; encoding++) {
+  for (int encoding = PSERVER_ENCODING_BFLOAT16; encoding <= PSERVER_ENCODING_E3M0; encoding++) {
     if (strcmp(name, ps_encoding_name((pserver_encoding)encoding)) == 0) return (pserver_encoding)encoding;
   }
   return PSERVER_AS_IS;

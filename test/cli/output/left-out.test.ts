@@ -37,10 +37,6 @@ test("tells each tensor that is left out, and what gets another type", async () 
     'warning: "text" is left out: no parameter has the type "<U1"',
     'warning: "object" is left out: no parameter has the type "|O"',
     'warning: "fortran-empty" is left out: no parameter has the shape [3,0,2]',
-    "1 tensor of float16 as float32; each value stays the same",
-    "1 tensor of bool as int32; each value stays the same",
-    "1 tensor of uint8 as int32; each value stays the same",
-    "1 tensor of int8 as int32; each value stays the same",
     "1 tensor of uint16 as int32; each value stays the same",
     "2 tensors of int16 as int32; each value stays the same",
   ]);
@@ -75,9 +71,9 @@ test.each([
   await expect(refused).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
 });
 
-test("takes what it can hold, and tells nothing of six types", async () => {
+test("takes what it can hold, and tells nothing of types that stay", async () => {
   const { lines } = await printed("half.npz", (output, model) => loadableOf(output, model, false));
-  expect(lines).toEqual(["1 tensor of float16 as float32; each value stays the same"]);
+  expect(lines).toEqual([]);
   const { lines: none } = await printed("gnu.tar", (output, model) =>
     loadableOf(output, model, true),
   );

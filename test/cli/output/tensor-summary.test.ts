@@ -8,6 +8,7 @@ import {
   jsonElement,
   summarizeTensor,
 } from "../../../src/cli/output/tensor-summary.ts";
+import { toHalfFloats, toNumbers } from "../../../src/protocol/encoding/half-floats.ts";
 
 describe("summarizeTensor", () => {
   test("shows a vector on one line", () => {
@@ -77,34 +78,62 @@ test("formatShape follows numpy", () => {
 describe("elements", () => {
   test("take few digits, and keep their sign", () => {
     const floats = Float32Array.of(0.1, 1 / 3, 16_777_216, -0, Number.NaN, -Infinity, 1e-45);
-    expect(Array.from(floats, (_, i) => formatElement(floats, i))).toEqual([
-      "0.1",
-      "0.33333334",
-      "16777216",
-      "-0",
-      "NaN",
-      "-Infinity",
-      "1.4013e-45",
-    ]);
-    expect(formatElement(Float64Array.of(1 / 3), 0)).toBe("0.3333333333333333");
-    expect(formatElement(BigInt64Array.of(-(2n ** 63n)), 0)).toBe("-9223372036854775808");
+    expect(
+      Array.from(floats, (_, i) => formatElement({ dtype: "float32", data: floats }, i)),
+    ).toEqual(["0.1", "0.33333334", "16777216", "-0", "NaN", "-Infinity", "1.4013e-45"]);
+    expect(formatElement({ dtype: "float64", data: Float64Array.of(1 / 3) }, 0)).toBe(
+      "0.3333333333333333",
+    );
+    expect(formatElement({ dtype: "int64", data: BigInt64Array.of(-(2n ** 63n)) }, 0)).toBe(
+      "-9223372036854775808",
+    );
   });
 
   test("of float32 read back as the same value", () => {
     fc.assert(
       fc.property(fc.float(), (value) => {
         const data = Float32Array.of(value);
-        const back = Math.fround(Number(formatElement(data, 0)));
+        const back = Math.fround(Number(formatElement({ dtype: "float32", data }, 0)));
         expect(Object.is(back, data[0])).toBe(true);
       }),
       { numRuns: 2000 },
     );
   });
 
+  test.each(["float16", "bfloat16"] as const)(
+    "of %s read back as the same bits, in few digits",
+    (dtype) => {
+      const bits = Uint16Array.from({ length: 65_536 }, (_, i) => i);
+      const texts = Array.from(bits, (_, i) => formatElement({ dtype, data: bits }, i));
+      const back = toHalfFloats(dtype, Float32Array.from(texts, Number));
+      const isNumber = Array.from(toNumbers(dtype, bits) as Float32Array, (x) => !Number.isNaN(x));
+      expect(back.filter((_, i) => isNumber[i])).toEqual(bits.filter((_, i) => isNumber[i]));
+      expect(new Set(texts.filter((_, i) => !isNumber[i]))).toEqual(new Set(["NaN"]));
+      const digits = texts
+        .filter((text) => Number.isFinite(Number(text)))
+        .map((text) => text.replace(/e.*|[-.]/g, "").replace(/^0+|0+$/g, "").length);
+      expect(Math.max(...digits)).toBeLessThanOrEqual(dtype === "bfloat16" ? 4 : 5);
+      const tenth = { dtype, data: toHalfFloats(dtype, Float32Array.of(0.1, 3)) };
+      expect([0, 1].map((i) => formatElement(tenth, i))).toEqual(["0.1", "3"]);
+    },
+  );
+
+  test("of bool are words, of 8 bits numbers", () => {
+    const bools = { dtype: "bool", data: Uint8Array.of(0, 1) } as const;
+    expect([0, 1].map((i) => formatElement(bools, i))).toEqual(["False", "True"]);
+    expect([0, 1].map((i) => jsonElement(bools, i))).toEqual(["false", "true"]);
+    expect(formatElement({ dtype: "int8", data: Int8Array.of(-128) }, 0)).toBe("-128");
+    expect(jsonElement({ dtype: "uint8", data: Uint8Array.of(255) }, 0)).toBe("255");
+  });
+
   test("are JSON that every reader holds exactly", () => {
-    expect(jsonElement(Float32Array.of(0.1), 0)).toBe("0.1");
-    expect(jsonElement(Float64Array.of(Number.NaN), 0)).toBe('"NaN"');
-    expect(jsonElement(Float64Array.of(Number.POSITIVE_INFINITY), 0)).toBe('"Infinity"');
-    expect(jsonElement(BigUint64Array.of(2n ** 64n - 1n), 0)).toBe('"18446744073709551615"');
+    expect(jsonElement({ dtype: "float32", data: Float32Array.of(0.1) }, 0)).toBe("0.1");
+    expect(jsonElement({ dtype: "float64", data: Float64Array.of(Number.NaN) }, 0)).toBe('"NaN"');
+    expect(
+      jsonElement({ dtype: "float64", data: Float64Array.of(Number.POSITIVE_INFINITY) }, 0),
+    ).toBe('"Infinity"');
+    expect(jsonElement({ dtype: "uint64", data: BigUint64Array.of(2n ** 64n - 1n) }, 0)).toBe(
+      '"18446744073709551615"',
+    );
   });
 });

@@ -1,5 +1,6 @@
 // Proves that a tensor written to a file of any kind is read back bit for bit, and that a file
 // that does not fit the parameter is refused with what was expected and received.
+
 import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,8 +14,8 @@ import {
   readTensorFile,
   writeTensorFile,
 } from "../../../src/cli/tensor-files.ts";
-
 import { allocateData, bytesOf, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
+import { toNumbers } from "../../../src/protocol/encoding/half-floats.ts";
 import { type Tensor, tensorView } from "../../../src/protocol/tensor.ts";
 
 const { signal } = new AbortController();
@@ -27,6 +28,9 @@ afterAll(() => rm(dir, { recursive: true, force: true }));
 
 const dtypes = Object.keys(DTYPES) as Dtype[];
 
+/** The canonical NaN of half floats, of which an array has the bits. */
+const NAN_BITS: Partial<Record<Dtype, number>> = { float16: 0x7e00, bfloat16: 0x7fc0 };
+
 /** Tensors of every type with any bits in them; NaNs made canonical, as the server stores them. */
 const tensors: fc.Arbitrary<Tensor> = fc
   .tuple(fc.constantFrom(...dtypes), fc.array(fc.integer({ min: 1, max: 4 }), { maxLength: 3 }))
@@ -36,7 +40,10 @@ const tensors: fc.Arbitrary<Tensor> = fc
     return fc.uint8Array({ minLength: bytes, maxLength: bytes }).map((bits) => {
       const data = allocateData(dtype, elements);
       tensorView({ dtype, shape, data }).set(bits);
-      for (const [i, value] of data.entries()) if (Number.isNaN(value)) data[i] = Number.NaN;
+      for (const [i, value] of toNumbers(dtype, data).entries()) {
+        if (Number.isNaN(value)) data[i] = (NAN_BITS[dtype] ?? Number.NaN) as never;
+        if (dtype === "bool") data[i] = (data[i] as number) & 1;
+      }
       return { dtype, shape, data };
     });
   });
@@ -111,8 +118,8 @@ describe("an array of another program", () => {
 
   test("of half precision, big-endian", async () => {
     const elements = Buffer.from("3c00c0000000fc007bff0001", "hex");
-    const { data } = await read(npy(">f2", false, "(2, 3)", elements), w);
-    expect(data).toEqual(Float32Array.of(1, -2, 0, -Infinity, 65504, 2 ** -24));
+    const { data } = await read(npy(">f2", false, "(2, 3)", elements), { ...w, dtype: "float16" });
+    expect(data).toEqual(Uint16Array.of(0x3c00, 0xc000, 0, 0xfc00, 0x7bff, 1));
   });
 
   test("of a type that the parameter has no values for, or cut short", async () => {
@@ -125,7 +132,8 @@ describe("an array of another program", () => {
       code: "BAD_DTYPE",
       message: "w: dtype: expected float32; received |S1",
     });
-    await expect(read(npy("<f2", false, "(2, 3)", elements), w)).rejects.toMatchObject({
+    const half = { ...w, dtype: "float16" } as const;
+    await expect(read(npy("<f2", false, "(2, 3)", elements), half)).rejects.toMatchObject({
       code: "BAD_LENGTH",
       message: "w: bytes: expected 12; received 6",
     });

@@ -2,6 +2,7 @@
 
 import { isGrouped } from "../../../src/protocol/dtypes.ts";
 import {
+  DTYPES,
   type Dtype,
   type Encoding,
   type ParameterConfigInput,
@@ -23,6 +24,10 @@ const DTYPES_MADE: readonly Dtype[] = [
   "uint32",
   "int64",
   "uint64",
+  "uint8",
+  "int8",
+  "float16",
+  "bfloat16",
 ];
 const ENCODINGS_MADE: readonly Encoding[] = ["bfloat16", "float16", "int8", "e3m0"];
 const SYNCHRONIZATIONS: readonly Synchronization[] = [
@@ -65,7 +70,7 @@ function payloadBytesMin(parameters: readonly ParameterInfo[]): number {
 function randomParameter(random: Random, i: number): ParameterInfo {
   const dtype = random.pick(DTYPES_MADE) ?? "float32";
   const isSparse = random.chance(0.3);
-  const isFloat = dtype.startsWith("float");
+  const isFloat = DTYPES[dtype].float;
   const config: ParameterConfigInput = {
     sparse: isSparse,
     ...(isFloat ? { learningRate: 0.5 } : { optimizer: "none" as const }),

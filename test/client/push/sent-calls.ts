@@ -10,10 +10,13 @@ import {
   allocateData,
   type Dtype,
   type Encoding,
+  isHalf,
   JobSubjects,
   type ParameterInfo,
   type Synchronization,
+  type Tensor,
   type TensorData,
+  toHalfFloats,
 } from "../../../src/protocol/index.ts";
 
 /** A job that calls are made in, as its hosts tell it. */
@@ -104,15 +107,13 @@ async function sourcesOf(
     sent = sources;
   });
   if (call.kind === "create") {
-    const info = job.parameters.find(({ name }) => name === call.name);
-    if (info === undefined) throw new Error(`no parameter ${call.name}`);
     const collector = collectorFor(deps, { verb: "init" });
-    addTensor(collector, info, call.data);
+    addTensor(collector, parameterOf(job, call.name), call.data);
     return collector.finish();
   }
   const deadline = Deadline.start(call.kind);
   try {
-    await make(new Updates(deps), call, deadline);
+    await make(new Updates(deps), job, call, deadline);
   } finally {
     deadline.dispose();
   }
@@ -121,6 +122,7 @@ async function sourcesOf(
 
 async function make(
   updates: Updates,
+  job: CallJob,
   call: Exclude<SentCall, { kind: "create" }>,
   deadline: Deadline,
 ): Promise<void> {
@@ -128,29 +130,46 @@ async function make(
   if (call.kind === "sendGrads") {
     const { learningRate, encoding, errorFeedback = true, values } = call;
     const rate = learningRate === undefined ? {} : { learningRate };
-    await updates.sendGrads(new Map(values.map(toGradient)), deadline, {
+    await updates.sendGrads(new Map(values.map((given) => toGradient(job, given))), deadline, {
       ...{ ...mode, encoding, errorFeedback, endStep: false },
       ...rate,
     });
   } else if (call.kind === "setParams") {
     await updates.setParams(
-      new Map(call.values.map(({ name, data }) => [name, data])),
+      new Map(call.values.map((given) => [given.name, tensorOf(job, given)])),
       deadline,
       mode,
     );
   } else {
-    const { name, data, encoding } = call;
+    const { name, encoding } = call;
     if (call.kind === "pushFull") {
-      await updates.pushFull(name, data, call, deadline, { ...mode, encoding });
+      await updates.pushFull(name, tensorOf(job, call), call, deadline, { ...mode, encoding });
     } else {
-      const part = { name, tensor: data, indices: call.indices };
+      const shape = call.indices.map((list) => list.length);
+      const part = { name, tensor: tensorOf(job, call, shape), indices: call.indices };
       await updates.pushAsPart(part, call, deadline, { ...mode, encoding });
     }
   }
 }
 
-function toGradient({ name, data, rows }: GivenValues): readonly [string, Gradient] {
-  return [name, rows === undefined ? data : { rows, values: data }];
+function toGradient(job: CallJob, given: GivenValues): readonly [string, Gradient] {
+  const { name, rows } = given;
+  if (rows === undefined) return [name, tensorOf(job, given)];
+  const [, ...rowShape] = parameterOf(job, name).shape;
+  return [name, { rows, values: tensorOf(job, given, [rows.length, ...rowShape]) }];
+}
+
+/** Elements as a tensor of the parameter's type, by default of all its elements. */
+function tensorOf(job: CallJob, { name, data }: GivenValues, shape?: readonly number[]): Tensor {
+  const info = parameterOf(job, name);
+  return { dtype: info.dtype, shape: shape ?? info.shape, data };
+}
+
+/** The parameter of a name. */
+export function parameterOf({ parameters }: CallJob, name: string): ParameterInfo {
+  const info = parameters.find((each) => each.name === name);
+  if (info === undefined) throw new Error(`no parameter ${name}`);
+  return info;
 }
 
 function depsOf(
@@ -189,6 +208,12 @@ function depsOf(
 
 /** Elements of a type from a function of their place. */
 export function elementsOf(dtype: Dtype, count: number, value: (i: number) => number): TensorData {
+  if (isHalf(dtype)) {
+    return toHalfFloats(
+      dtype,
+      Float32Array.from({ length: count }, (_, i) => value(i)),
+    );
+  }
   const data = allocateData(dtype, count);
   for (let i = 0; i < count; i++) {
     const element = value(i);

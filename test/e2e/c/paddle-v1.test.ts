@@ -17,6 +17,15 @@ test("refuses everything that is wrong", async () => {
   expect(errors.match(/: BAD_LENGTH: /g)).toHaveLength(1);
 });
 
+test("refuses a parameter of a type that PaddlePaddle has not", async () => {
+  await programs.runAfter(async (job) => {
+    const client = await job.trainer("a");
+    await client.beginInit();
+    await client.initParam("half", { dtype: "bfloat16", shape: [2], data: Uint16Array.of(1, 2) });
+    await client.finishInit();
+  }, "v1-other-type");
+});
+
 test("lets others wait until one has initialized", async () => {
   expect(await programs.run("v1-waiting")).toEqual({ output: "", errors: "" });
 });

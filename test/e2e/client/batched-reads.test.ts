@@ -58,9 +58,10 @@ const reads = (passed: readonly Passed[]): Passed[] =>
 const replies = (passed: readonly Passed[]): Passed[] =>
   passed.filter(({ subject }) => subject.startsWith("_INBOX_"));
 
-/** Three sevens. */
+/** Three sevens, of half floats as bits, of bools ones. */
 function sevens(dtype: Dtype): TensorData {
   const data = allocateData(dtype, 3);
+  if (dtype === "bool") return data.fill(1 as never);
   return data instanceof BigInt64Array || data instanceof BigUint64Array
     ? data.fill(7n)
     : data.fill(7);
@@ -79,7 +80,9 @@ describe("in one request for each shard", () => {
     const client = await start(100);
     const large = Float32Array.from({ length: 600_000 }, (_, i) => i);
     await client.initParam("large", large);
-    for (const dtype of DTYPE_NAMES) await client.initParam(dtype, sevens(dtype));
+    for (const dtype of DTYPE_NAMES) {
+      await client.initParam(dtype, { dtype, shape: [3], data: sevens(dtype) });
+    }
     await client.finishInit();
     await using traffic = await Traffic.listen(job.broker.url, "ps.j.>", "_INBOX_j.a.>");
     const names = [...namesOf(100), "large", ...DTYPE_NAMES, "p0"];

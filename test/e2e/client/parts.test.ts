@@ -3,16 +3,10 @@
 // messages and only touched elements travel; and that what does not fit one message goes in several.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
-import {
-  allocateData,
-  bytesOf,
-  DTYPES,
-  type Dtype,
-  type TensorData,
-} from "../../../src/protocol/dtypes.ts";
+import { allocateData, bytesOf, type TensorData } from "../../../src/protocol/dtypes.ts";
 import { elementsAt } from "../../client/parts/part-reference.ts";
 import { TestJob } from "../../support/host.ts";
-import { numpyArrays } from "../../support/numpy-parts.ts";
+import { NUMPY_DTYPES, numpyArrays } from "../../support/numpy-parts.ts";
 import { bytesOfAll, Traffic } from "../../support/traffic.ts";
 
 /** Blocks of 7 rows; and 2 rows of 14 blocks and a bit each. */
@@ -21,7 +15,7 @@ const WIDE = [2, 700_000] as const;
 /** Elements of a block of the latter. */
 const WIDE_BLOCK = 49_152;
 
-const dtypes = Object.keys(DTYPES) as Dtype[];
+const dtypes = NUMPY_DTYPES;
 let job: TestJob;
 let client: Client;
 

@@ -4,6 +4,7 @@
 import { afterEach, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import { bytesOf, type Dtype, type TensorData } from "../../../src/protocol/dtypes.ts";
+import type { Tensor } from "../../../src/protocol/tensor.ts";
 import { TestJob } from "../../support/host.ts";
 
 const I64_MIN = -(2n ** 63n);
@@ -18,8 +19,18 @@ const EXTREMES: Readonly<Record<Dtype, TensorData>> = {
   uint64: BigUint64Array.of(0n, U64_MAX, 2n ** 63n, 2n ** 53n + 1n),
   float32: Float32Array.of(-0, 2 ** -149, (2 - 2 ** -23) * 2 ** 127, Number.NEGATIVE_INFINITY),
   float64: Float64Array.of(-0, Number.MIN_VALUE, Number.MAX_VALUE, Number.POSITIVE_INFINITY),
+  bool: Uint8Array.of(0, 1, 1, 0),
+  uint8: Uint8Array.of(0, 255, 128, 1),
+  int8: Int8Array.of(-128, 127, -1, 0),
+  // NaNs of half floats keep their bits.
+  float16: Uint16Array.of(0x8000, 1, 0x7bff, 0xfd23),
+  bfloat16: Uint16Array.of(0x8000, 1, 0x7f7f, 0xffa1),
 };
 const DTYPES = Object.keys(EXTREMES) as Dtype[];
+
+function tensorOf(dtype: Dtype, data: TensorData): Tensor {
+  return { dtype, shape: [4], data };
+}
 
 /** A product in float32 alone. */
 const f32 = (a: number, b: number): number => Math.fround(Math.fround(a) * b);
@@ -41,8 +52,8 @@ test("every element type keeps its bits, and takes the updates that it is said t
   await client.beginInit();
   const config = { learningRate: 0.5, allowNonFinite: true };
   for (const dtype of DTYPES) {
-    await client.initParam(dtype, EXTREMES[dtype], config);
-    await client.initParam(`mix-${dtype}`, { dtype, shape: [4], data: EXTREMES[dtype] }, config);
+    await client.initParam(dtype, tensorOf(dtype, EXTREMES[dtype]), config);
+    await client.initParam(`mix-${dtype}`, tensorOf(dtype, EXTREMES[dtype]), config);
   }
   await client.finishInit();
   const start = await pulled(client);
@@ -52,7 +63,7 @@ test("every element type keeps its bits, and takes the updates that it is said t
 
   for (const dtype of DTYPES) {
     const reversed = EXTREMES[dtype].slice().reverse();
-    await client.setParams({ [dtype]: reversed });
+    await client.setParams({ [dtype]: tensorOf(dtype, reversed) });
     expect(bytesOf((await client.pullFull(dtype)).data), dtype).toEqual(bytesOf(reversed));
   }
 
@@ -105,21 +116,58 @@ test("every element type keeps its bits, and takes the updates that it is said t
       Float64Array.of(0.2, 2, 1, -0),
       Float64Array.of(0.1 * 0.5 + 0.2 * 1.5, -0.5, 2, 0),
     ],
+    [
+      "uint8",
+      Uint8Array.of(7, 255, 1, 3),
+      Uint8Array.of(2, 255, 0, 0),
+      Uint8Array.of(6, 255, 0, 1),
+    ],
+    [
+      "int8",
+      Int8Array.of(-7, 127, -128, 3),
+      Int8Array.of(2, 127, -128, 0),
+      Int8Array.of(0, 127, -128, 1),
+    ],
+    // 0.5 and 1.5 times 1 and 1 + one unit, rounded once: to even.
+    [
+      "float16",
+      Uint16Array.of(0x3c00, 0x3c00, 0xbc00, 0x7bff),
+      Uint16Array.of(0x3c00, 0x3c01, 0xbc00, 0x7bff),
+      Uint16Array.of(0x4000, 0x4001, 0xc000, 0x7c00),
+    ],
+    [
+      "bfloat16",
+      Uint16Array.of(0x3f80, 0x3f80, 0xbf80, 0x3f81),
+      Uint16Array.of(0x3f80, 0x3f81, 0xbf80, 0x3f81),
+      Uint16Array.of(0x4000, 0x4001, 0xc000, 0x4001),
+    ],
   ];
   for (const [dtype, value, other, expected] of mixed) {
     const name = `mix-${dtype}`;
-    await client.setParams({ [name]: value });
-    await client.pushFull(name, other, 0.5, 1.5);
+    await client.setParams({ [name]: tensorOf(dtype, value) });
+    await client.pushFull(name, tensorOf(dtype, other), 0.5, 1.5);
     expect(bytesOf((await client.pullFull(name)).data), dtype).toEqual(bytesOf(expected));
   }
 
   for (const dtype of DTYPES) {
     const step = client.sendGrads({
-      [`mix-${dtype}`]: mixed.find(([one]) => one === dtype)?.[2] ?? EXTREMES[dtype],
+      [`mix-${dtype}`]: tensorOf(
+        dtype,
+        mixed.find(([one]) => one === dtype)?.[2] ?? EXTREMES[dtype],
+      ),
     });
-    if (dtype.startsWith("float")) await step;
+    if (dtype.includes("float")) await step;
     else await expect(step).rejects.toMatchObject({ code: "UNSUPPORTED" });
   }
+
+  const bools = tensorOf("bool", Uint8Array.of(1, 1, 0, 0));
+  await expect(client.pushFull("bool", bools, 1, 1)).rejects.toMatchObject({ code: "UNSUPPORTED" });
+  const wrong = tensorOf("bool", Uint8Array.of(1, 2, 0, 0));
+  await expect(client.setParams({ bool: wrong })).rejects.toMatchObject({ code: "BAD_VALUE" });
+  await expect(client.setParams({ bfloat16: new Uint16Array(4) })).rejects.toMatchObject({
+    code: "BAD_DTYPE",
+    message: expect.stringContaining("whose dtype is float16 or bfloat16"),
+  });
 
   const before = await pulled(client);
   await first.kill();

@@ -10,6 +10,7 @@ test("knows the library, agrees with numpy, makes every call, and refuses bad in
     "test_arrays.py",
     "test_documentation.py",
     "test_against_numpy.py",
+    "test_stored_types.py",
     "test_client.py",
     "test_encodings.py",
     "test_bad_input.py",

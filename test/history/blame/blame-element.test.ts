@@ -10,6 +10,7 @@ import {
 } from "../../../src/history/blame.ts";
 
 import { viewElements } from "../../../src/history/compare-models.ts";
+import { toNumbers } from "../../../src/protocol/encoding/half-floats.ts";
 import { SHARD } from "../../actors/fold/journal-writer.ts";
 import { refusalOf } from "../../protocol/refusal.ts";
 import { failureOf } from "../failure.ts";
@@ -22,8 +23,8 @@ const AT = 4;
 /** The values of `w[4]` after each record. */
 function valuesOf(history: FoldedHistory): (number | undefined)[] {
   return Array.from(history.own.following(), (shard) => {
-    const bytes = shard.block("w", 0)?.values();
-    return bytes && Number(viewElements("float32", bytes)[AT]);
+    const block = shard.block("w", 0);
+    return block && Number(toNumbers(block.dtype, viewElements(block.dtype, block.values()))[AT]);
   });
 }
 
@@ -69,29 +70,37 @@ describe("an element", () => {
     );
   });
 
-  test("of a sync job is moved by steps, with what each trainer's gradient added", async () => {
-    const gradient = (trainer: "alice" | "bob", value: number) => {
-      const values = Array<number>(6).fill(value);
-      return { trainer, parameter: "w", kind: "gradient", values } as const;
-    };
-    const clock = (trainer: "alice" | "bob") => {
-      return { trainer, parameter: "w", kind: "clock", values: [] } as const;
-    };
-    const acts = [gradient("alice", 2), gradient("bob", 4), clock("alice"), clock("bob")];
-    const training: Training = { mode: { mode: "sync", trainers: 2 }, optimizer: "sgd", acts };
-    const { found, changes } = await blame(historyOf(training));
-    expect(changes.map(({ kind }) => kind)).toEqual(["init", "step"]);
-    expect(changes[1]?.step).toEqual({
-      step: 1,
-      shares: [
-        { trainer: "alice", gradient: 2 },
-        { trainer: "bob", gradient: 4 },
-      ],
-    });
-    // The mean of both gradients, at a rate of 0.1.
-    expect(found.steps.get(1)?.sum).toBeCloseTo(-0.3, 6);
-    expect(found.trainers.size).toBe(0);
-  });
+  test.each(["float32", "bfloat16"] as const)(
+    "of a sync job of %s is moved by steps, with what each trainer's gradient added",
+    async (dtype) => {
+      const gradient = (trainer: "alice" | "bob", value: number) => {
+        const values = Array<number>(6).fill(value);
+        return { trainer, parameter: "w", kind: "gradient", values } as const;
+      };
+      const clock = (trainer: "alice" | "bob") => {
+        return { trainer, parameter: "w", kind: "clock", values: [] } as const;
+      };
+      const acts = [gradient("alice", 2), gradient("bob", 4), clock("alice"), clock("bob")];
+      const training: Training = {
+        mode: { mode: "sync", trainers: 2 },
+        optimizer: "sgd",
+        dtype,
+        acts,
+      };
+      const { found, changes } = await blame(historyOf(training));
+      expect(changes.map(({ kind }) => kind)).toEqual(["init", "step"]);
+      expect(changes[1]?.step).toEqual({
+        step: 1,
+        shares: [
+          { trainer: "alice", gradient: 2 },
+          { trainer: "bob", gradient: 4 },
+        ],
+      });
+      // The mean of both gradients, at a rate of 0.1.
+      expect(found.steps.get(1)?.sum).toBeCloseTo(-0.3, dtype === "float32" ? 6 : 2);
+      expect(found.trainers.size).toBe(0);
+    },
+  );
 
   test("that a batch set, and did not push, is told so", async () => {
     const values = [1, 2, 3, 4, 5, 6];

@@ -33,7 +33,7 @@ async function compare(
   b: readonly ComparedTensor[],
 ): Promise<ParameterDifference[]> {
   const found: ParameterDifference[] = [];
-  const show = (data: TensorData, i: number): string => String(data[i]);
+  const show = (_: string, data: TensorData, i: number): string => String(data[i]);
   for await (const each of compareModels(a, b, { show, signal })) found.push(each);
   return found;
 }

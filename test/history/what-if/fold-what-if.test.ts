@@ -6,10 +6,10 @@ import type { Shard } from "../../../src/actors/fold/shard.ts";
 import { viewElements } from "../../../src/history/compare-models.ts";
 import { type FoldChanges, foldWhatIf } from "../../../src/history/what-if.ts";
 
-import { type Encoding, l2Norm } from "../../../src/protocol/index.ts";
+import { l2Norm, toNumbers } from "../../../src/protocol/index.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
 import type { FoldedHistory } from "../folded-history.ts";
-import { historyOf, type Training, trainings } from "../written-training.ts";
+import { type Act, historyOf, type Training, trainings } from "../written-training.ts";
 
 const { signal } = new AbortController();
 const NOTHING: FoldChanges = { withoutTrainers: [], withoutRecords: [] };
@@ -26,20 +26,21 @@ function fold(history: Pick<FoldedHistory, "own">, changes: Partial<FoldChanges>
 }
 
 function valuesOf(shard: Shard | undefined, parameter = "w"): number[] {
-  const bytes = shard?.block(parameter, 0)?.values() ?? new Uint8Array(0);
-  return Array.from(viewElements("float32", bytes), Number);
+  const block = shard?.block(parameter, 0);
+  if (block === undefined) return [];
+  return Array.from(toNumbers(block.dtype, viewElements(block.dtype, block.values())), Number);
 }
 
 /** Gradients of both trainers, all of the same elements. */
 function gradients(
   trainers: readonly ("alice" | "bob")[],
   kind: "gradient" | "batch" = "gradient",
-  encoding?: Encoding,
+  { encoding, dtype = "float32" }: Pick<Act, "encoding"> & Pick<Training, "dtype"> = {},
 ): Training {
   const acts = trainers.map((trainer) => {
     return { trainer, parameter: "w", kind, values: [3, 0, 0, 4, 0, 0], encoding } as const;
   });
-  return { mode: "async", optimizer: "sgd", acts };
+  return { mode: "async", optimizer: "sgd", dtype, acts };
 }
 
 test("with nothing changed it is the real state", async () => {
@@ -110,20 +111,24 @@ describe("left out", () => {
 });
 
 describe.each([
-  ["gradient", undefined],
-  ["batch", undefined],
-  ["gradient", "int8"],
-  ["batch", "int8"],
-  ["gradient", "e3m0"],
-  ["batch", "e3m0"],
-] as const)("changed in a %s in the encoding %s", (kind, encoding) => {
-  const made = (): FoldedHistory => historyOf(gradients(["alice"], kind, encoding));
+  ["gradient", "float32", undefined, 5],
+  ["batch", "float32", undefined, 5],
+  ["gradient", "float32", "int8", 5],
+  ["batch", "float32", "int8", 5],
+  ["gradient", "float32", "e3m0", 5],
+  ["batch", "float32", "e3m0", 5],
+  ["gradient", "bfloat16", undefined, 2],
+  ["batch", "bfloat16", undefined, 2],
+  ["gradient", "float16", undefined, 2],
+  ["batch", "float16", undefined, 2],
+] as const)("changed in a %s of %s in the encoding %s", (kind, dtype, encoding, digits) => {
+  const made = (): FoldedHistory => historyOf(gradients(["alice"], kind, { encoding, dtype }));
 
   test("the learning rate scales a step of SGD", async () => {
     const { shard, counts } = await fold(made(), {
       learningRate: 0.5,
     });
-    expect(valuesOf(shard)[3]).toBeCloseTo(1 - 0.5 * 4, 6);
+    expect(valuesOf(shard)[3]).toBeCloseTo(1 - 0.5 * 4, digits);
     expect(counts).toEqual({ leftOut: 0, changed: 1 });
   });
 
@@ -131,7 +136,7 @@ describe.each([
     const history = made();
     const clipped = await fold(history, { clipNorm: 2 });
     const moved = valuesOf(clipped.shard).map((value) => value - 1);
-    expect(l2Norm(Float64Array.from(moved))).toBeCloseTo(0.1 * 2, 5);
+    expect(l2Norm(Float64Array.from(moved))).toBeCloseTo(0.1 * 2, digits);
     expect(clipped.counts.changed).toBe(1);
     const { shard, counts } = await fold(history, { clipNorm: 5.7 });
     expect(counts.changed).toBe(0);

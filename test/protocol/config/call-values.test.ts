@@ -5,6 +5,7 @@ import {
   checkFinite,
   checkLearningRate,
   checkTakesGradients,
+  checkTakesPushes,
   OPTIMIZERS,
   toConfig,
 } from "../../../src/protocol/index.ts";
@@ -25,5 +26,7 @@ test.each(Object.keys(DTYPES) as Dtype[])("%s takes gradients of its optimizers"
     expect(["", "UNSUPPORTED"]).toContain(code);
     return code === "";
   });
-  expect(taken).toEqual(dtype.startsWith("float") ? OPTIMIZERS : ["none"]);
+  const ofOthers = dtype === "bool" ? [] : ["none"];
+  expect(taken).toEqual(DTYPES[dtype].float ? OPTIMIZERS : ofOthers);
+  expect(codeOf(() => checkTakesPushes(dtype, "w"))).toBe(dtype === "bool" ? "UNSUPPORTED" : "");
 });

@@ -1,20 +1,30 @@
 import { isKnownFinite } from "../../../protocol/checksum/checksum.ts";
-import { DTYPES, type Dtype } from "../../../protocol/dtypes.ts";
+import { DTYPES, isHalf } from "../../../protocol/dtypes.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import type { PushOperation } from "../../../protocol/messages/records.ts";
 import {
   applyChange,
   type ChangeContext,
   canonical,
-  isFloat,
+  floatOf,
+  isFullFloat,
   MIX,
+  numberOf,
   RuleRun,
   waitsForStep,
 } from "../apply-update.ts";
 import type { BlockActor } from "../block-actor.ts";
+import { type ComputedDtype, computedAs } from "../elements.ts";
 import { countUpdate, nextCount, rowCounts } from "../row-ranges.ts";
-import { accumulate, type FloatDtype, gradientScale, shapeGradient } from "../update-rule.ts";
-import { fitsPiece, PIECES_BYTES_MAX, PIECES_MAX, PieceTable, stagePieces } from "./pieces.ts";
+import { accumulate, gradientScale, shapeGradient } from "../update-rule.ts";
+import {
+  fitsPiece,
+  PIECES_BYTES_MAX,
+  PIECES_MAX,
+  PieceTable,
+  stagePieces,
+  stageValues,
+} from "./pieces.ts";
 import {
   type EntryOffsets,
   entryChange,
@@ -48,11 +58,21 @@ function applyInits(context: ChangeContext, change: RunChange): void {
   });
 }
 
+/** Entries of a run that are changed together, and the number of their elements. */
+interface Group {
+  readonly first: number;
+  /** The entry behind the last one. */
+  readonly end: number;
+  readonly elements: number;
+}
+
 /** Applies one push or set to its blocks. */
 class RunApplication {
   readonly #context: ChangeContext;
   readonly #change: RunChange;
   readonly #run: FoldedRun;
+  /** The type that elements are computed in. */
+  readonly #computed: ComputedDtype;
   readonly #table: PieceTable;
   readonly #offsets: EntryOffsets = firstOffsets();
 
@@ -60,6 +80,7 @@ class RunApplication {
     this.#context = context;
     this.#change = change;
     this.#run = change.run;
+    this.#computed = computedAs(change.run.dtype);
     this.#table = new PieceTable(context.memory);
   }
 
@@ -79,12 +100,12 @@ class RunApplication {
 
   /** Returns the entry behind the last one that can be changed together with this one; the entry itself if none can. */
   #groupEnd(first: number): number {
-    const { counts, dtype } = this.#run;
+    const { counts } = this.#run;
     const lead = this.#change.blocks[first] as BlockActor;
     const rule = this.#ruleOf(lead, first);
     if (rule?.isByRow) return first;
     const isAlike = rule?.isAlike ?? true;
-    const elementsMax = PIECES_BYTES_MAX / DTYPES[dtype].bytes;
+    const elementsMax = PIECES_BYTES_MAX / DTYPES[this.#computed].bytes;
     let [elements, pieces, end] = [0, 0, first];
     for (; end < counts.length; end++) {
       elements += counts[end] as number;
@@ -101,7 +122,8 @@ class RunApplication {
 
   /** Whether an entry is a small block, or whole rows that are short. */
   #isSmall(place: number): boolean {
-    const { parts, dtype } = this.#run;
+    const { parts } = this.#run;
+    const dtype = this.#computed;
     if (parts === undefined) return fitsPiece(dtype, this.#run.counts[place] as number);
     const { rowElements } = (this.#change.blocks[place] as BlockActor).rows;
     return parts.innerList === undefined && fitsPiece(dtype, rowElements);
@@ -110,9 +132,10 @@ class RunApplication {
   /** The rule of a gradient that is applied at once, made for the block of an entry. */
   #ruleOf(block: BlockActor, place: number): RuleRun | undefined {
     const { operation, dtype } = this.#run;
-    if (operation?.op !== "grad" || !isFloat(dtype) || waitsForStep(block)) return undefined;
+    const float = floatOf(dtype);
+    if (operation?.op !== "grad" || float === undefined || waitsForStep(block)) return undefined;
     const rate = { learningRate: operation.lr, divisor: this.#change.behind?.[place] ?? 1 };
-    return new RuleRun(this.#context.memory, block, dtype, rate);
+    return new RuleRun(this.#context.memory, block, float, rate);
   }
 
   /** Whether the arithmetic of an entry is that of another one. `isAlike`: however many updates the blocks have had. */
@@ -139,25 +162,13 @@ class RunApplication {
     }
     const lead = blocks[first] as BlockActor;
     const waits = operation?.op === "grad" && waitsForStep(lead);
-    stagePieces(memory, this.#run, this.#offsets.element, elements);
+    const group = { first, end, elements };
     if (operation === undefined) {
-      this.#fillTable(first, end, VALUES);
-      this.#overwrite(elements);
-    } else if (operation.op === "mix") {
-      this.#fillTable(first, end, VALUES);
-      this.#mix(operation, elements);
-    } else if (waits) {
-      this.#fillTable(first, end, [lead.plan.accumulator as number]);
-      this.#shape(lead, first, elements);
-      this.#add(elements);
+      this.#overwrite(group);
     } else {
-      const rule = this.#ruleOf(lead, first);
-      this.#fillTable(first, end, rule === undefined ? VALUES : rule.slots);
-      if (rule === undefined) this.#add(elements);
-      else {
-        this.#shape(lead, first, elements);
-        this.#update(rule, elements);
-      }
+      stagePieces(memory, this.#run, this.#offsets.element, elements);
+      if (operation.op === "mix") this.#mix(operation, group);
+      else this.#applyGradients(lead, waits, group);
     }
     for (let place = first; place < end; place++) {
       const block = blocks[place] as BlockActor;
@@ -167,17 +178,16 @@ class RunApplication {
     }
   }
 
-  /** Fills the table with the pieces of entries, and their addresses in these slots. */
-  #fillTable(first: number, end: number, slots: readonly number[]): void {
-    const { parts, dtype } = this.#run;
-    const elementBytes = DTYPES[dtype].bytes;
+  /** Fills the table with the pieces of a group, of so many bytes an element, and their addresses in these slots. */
+  #fillTable({ first, end }: Group, slots: readonly number[], elementBytes: number): void {
+    const { parts, counts } = this.#run;
     const table = this.#table;
     table.clear();
     let { row } = this.#offsets;
     for (let place = first; place < end; place++) {
       const block = this.#change.blocks[place] as BlockActor;
       if (parts === undefined) {
-        table.add(block.bytes);
+        table.add((counts[place] as number) * elementBytes);
         for (let i = 0; i < slots.length; i++) table.at(i, block.slotPointer(slots[i] as number));
         continue;
       }
@@ -192,41 +202,97 @@ class RunApplication {
     }
   }
 
-  #overwrite(elements: number): void {
+  /** Bytes of an element in the blocks. */
+  get #storedBytes(): number {
+    return DTYPES[this.#run.dtype].bytes;
+  }
+
+  /** Bytes of an element as it is computed, and in the slots. */
+  get #computedBytes(): number {
+    return DTYPES[this.#computed].bytes;
+  }
+
+  #overwrite(group: Group): void {
     const { memory } = this.#context;
     const { dtype, values } = this.#run;
-    if (isFloat(dtype) && !isKnownFinite(values, dtype)) {
+    const { elements } = group;
+    stageValues(memory, this.#run, this.#offsets.element, elements);
+    if (isFullFloat(dtype) && !isKnownFinite(values, dtype)) {
       canonical(memory, dtype, memory.scratch, elements);
     }
+    this.#fillTable(group, VALUES, this.#storedBytes);
     this.#table.scatterFrom(memory.scratch, 0);
   }
 
-  #mix({ alpha, beta }: PushOperation & { readonly op: "mix" }, elements: number): void {
+  #mix({ alpha, beta }: PushOperation & { readonly op: "mix" }, group: Group): void {
     const { memory } = this.#context;
-    const values = this.#table.gather(0);
-    memory.kernels[MIX[this.#run.dtype]](values, memory.scratch, elements, alpha, beta);
-    this.#table.scatter(0);
+    const kernel = memory.kernels[MIX[numberOf(this.#run.dtype)]];
+    this.#fillTable(group, VALUES, this.#storedBytes);
+    const values = this.#gatherValues(group);
+    kernel(values, memory.scratch, group.elements, alpha, beta);
+    this.#scatterValues(group);
   }
 
-  #add(elements: number): void {
+  #applyGradients(lead: BlockActor, waits: boolean, group: Group): void {
+    if (waits) {
+      this.#fillTable(group, [lead.plan.accumulator as number], this.#computedBytes);
+      this.#shape(lead, group);
+      this.#add(group);
+      return;
+    }
+    const rule = this.#ruleOf(lead, group.first);
+    if (rule === undefined) {
+      this.#fillTable(group, VALUES, this.#storedBytes);
+      this.#add(group);
+      return;
+    }
+    this.#shape(lead, group);
+    this.#update(rule, group);
+  }
+
+  #add({ elements }: Group): void {
     const { memory } = this.#context;
     const sums = this.#table.gather(0);
-    accumulate(memory.kernels, this.#run.dtype, sums, memory.scratch, elements);
+    accumulate(memory.kernels, numberOf(this.#run.dtype), sums, memory.scratch, elements);
     this.#table.scatter(0);
   }
 
   /** Scales and clips the gradients in the scratch. */
-  #shape({ config }: BlockActor, first: number, elements: number): void {
+  #shape({ config }: BlockActor, { first, elements }: Group): void {
     const { memory } = this.#context;
     const scale = gradientScale(config, this.#run.norms?.[first]);
-    const dtype = floatOf(this.#run.dtype);
+    const dtype = this.#computed;
+    if (!isFullFloat(dtype)) {
+      throw new PserverError("INTERNAL", `expected floats to be scaled; received ${dtype}`);
+    }
     shapeGradient(memory.kernels, dtype, memory.scratch, elements, scale, config.clipValue);
   }
 
-  #update(rule: RuleRun, elements: number): void {
-    const columns = rule.slots.map((_slot, i) => this.#table.gather(i));
-    rule.update(columns, this.#context.memory.scratch, elements, 0);
-    for (let i = 0; i < columns.length; i++) this.#table.scatter(i);
+  #update(rule: RuleRun, group: Group): void {
+    const table = this.#table;
+    const isHalved = this.#storedBytes !== this.#computedBytes;
+    this.#fillTable(group, rule.slots, this.#storedBytes);
+    const values = this.#gatherValues(group);
+    // Slots have float32 where the values are half floats, so that their pieces are longer.
+    if (isHalved) this.#fillTable(group, rule.slots, this.#computedBytes);
+    const columns = rule.slots.map((_slot, i) => (i === 0 ? values : table.gather(i)));
+    rule.update(columns, this.#context.memory.scratch, group.elements, 0);
+    for (let i = 1; i < columns.length; i++) table.scatter(i);
+    if (isHalved) this.#fillTable(group, VALUES, this.#storedBytes);
+    this.#scatterValues(group);
+  }
+
+  /** Gathers the values, in the type that they are computed in; returns their address. */
+  #gatherValues({ elements }: Group): number {
+    const { dtype } = this.#run;
+    return isHalf(dtype) ? this.#table.gatherHalves(dtype, elements) : this.#table.gather(0);
+  }
+
+  /** Writes the values that {@link #gatherValues} gathered back to the blocks. */
+  #scatterValues({ elements }: Group): void {
+    const { dtype } = this.#run;
+    if (isHalf(dtype)) this.#table.scatterHalves(dtype, elements);
+    else this.#table.scatter(0);
   }
 
   /** Notes a gradient in its block: as one of the open step, or as an update of the block or of some rows. */
@@ -278,8 +344,3 @@ class RunApplication {
 
 /** The slot of the values. */
 const VALUES: readonly number[] = [0];
-
-function floatOf(dtype: Dtype): FloatDtype {
-  if (isFloat(dtype)) return dtype;
-  throw new PserverError("INTERNAL", `expected floats to be scaled; received ${dtype}`);
-}

@@ -4,15 +4,16 @@ import { parseBatch, type ReceivedRun } from "../../../protocol/messages/batch-r
 import { entryLabel } from "../../../protocol/messages/columns.ts";
 import type { RecordHeader } from "../../../protocol/messages/records.ts";
 import { quoteName } from "../../../protocol/names.ts";
-import { allFinite } from "../apply-update.ts";
+import { allFinite, areBools } from "../apply-update.ts";
 import { type BlockActor, blockLabel, heldBytes, slotPlan } from "../block-actor.ts";
 import {
   checkFiniteNorm,
-  checkGradient,
   checkGradientStep,
   checkNewBlock,
   checkNotStatic,
+  checkOperation,
   checkReply,
+  noBools,
   nonFinite,
   type RecordContext,
 } from "../check-update.ts";
@@ -151,11 +152,12 @@ function checkUpdates(context: RecordContext, run: ReceivedRun, mark: number): C
     if (parts === undefined) checkCount(block.count, count);
     else checkPart(block, run, place, offsets);
     checkNotStatic(block);
-    if (gradient !== undefined) {
+    if (operation !== undefined) {
       const version = seen?.[place];
       const part = parts && (parts.innerList === undefined ? ROWS : INNER);
-      const named = { lr: gradient.lr, seen: version === 0 ? undefined : version };
-      const divisor = checkGradient(block, part, norms?.[place], named);
+      const seenVersion = version === 0 ? undefined : version;
+      const named = gradient === undefined ? operation : { ...gradient, seen: seenVersion };
+      const divisor = checkOperation(block, part, norms?.[place], named);
       if (divisor !== 1) {
         behind ??= new Float64Array(numbers.length).fill(1);
         behind[place] = divisor;
@@ -166,7 +168,7 @@ function checkUpdates(context: RecordContext, run: ReceivedRun, mark: number): C
   return { sent: run, blocks, created: [], behind };
 }
 
-/** Stand for parts in {@link checkGradient}, which looks only whether there are offsets in rows. */
+/** Stand for parts in {@link checkOperation}, which looks only whether there are offsets in rows. */
 const ROWS = {};
 const INNER = { inner: Uint32Array.of(0) };
 
@@ -243,9 +245,9 @@ function checkAscending(
 }
 
 /**
- * Decodes the values of a run, and passes if they, and the norms of their gradients, are finite where their parameters
- * do not allow others. Measures them, if the context asks for that, in the same pass.
- * @throws BAD_VALUE for groups that no client writes, NON_FINITE
+ * Decodes the values of a run, and passes if bools are 0 and 1, and if the values, and the norms of their gradients, are
+ * finite where their parameters do not allow others. Measures them, if the context asks for that, in the same pass.
+ * @throws BAD_VALUE, also for groups that no client writes, NON_FINITE
  */
 function checkValues(context: RecordContext, checked: CheckedRun): RunChange {
   const { memory } = context;
@@ -254,6 +256,12 @@ function checkValues(context: RecordContext, checked: CheckedRun): RunChange {
   const measured = context.measures ? measureRun(memory, run) : undefined;
   const change = { sent, run, blocks, created, behind, measured };
   const { dtype, encoding, values: bytes, norms } = run;
+  if (dtype === "bool" && !areBools(memory, { dtype, bytes })) {
+    eachEntry(context, sent, (place, offsets) => {
+      const values = { dtype, bytes: entryBytes(run, place, offsets) };
+      if (!areBools(memory, values)) throw noBools("values", values);
+    });
+  }
   if (norms === undefined && isAllFinite(measured)) return change;
   if (
     norms === undefined &&

@@ -1,5 +1,6 @@
 import { DTYPES, encodedBytes } from "../../../protocol/dtypes.ts";
 import type { ShardMemory } from "../../kernel/shard-memory.ts";
+import { computedAs } from "../elements.ts";
 import { MEASURED, measureInto } from "../statistics.ts";
 import { stagePieces } from "./pieces.ts";
 import type { FoldedRun } from "./run-change.ts";
@@ -29,7 +30,7 @@ export function measureRun(memory: ShardMemory, run: FoldedRun): Float64Array | 
 function measured(memory: ShardMemory, run: FoldedRun): Float64Array {
   const { counts, dtype, encoding, values } = run;
   const results = new Float64Array(counts.length * MEASURED);
-  const elementBytes = DTYPES[dtype].bytes;
+  const elementBytes = DTYPES[computedAs(dtype)].bytes;
   const wireBytes = encodedBytes(dtype, encoding, 1);
   let element = 0;
   for (let place = 0; place < counts.length; ) {
@@ -78,7 +79,7 @@ function measureCall(
   const lengths = memory.bytes(scratch + COUNTS, n * 4);
   new Uint32Array(lengths.buffer, lengths.byteOffset, n).set(counts);
   const to = scratch + RESULTS;
-  kernels.measurePieces(to, scratch, scratch + COUNTS, n, DTYPES[run.dtype].code);
+  kernels.measurePieces(to, scratch, scratch + COUNTS, n, DTYPES[computedAs(run.dtype)].code);
   const found = memory.bytes(to, n * RESULT_BYTES);
   const measured = new Float64Array(found.buffer, found.byteOffset, n * MEASURED);
   results.set(measured, place * MEASURED);

@@ -1,6 +1,12 @@
-import { DTYPES, type Dtype, encodedBytes, type HalfEncoding } from "../../../protocol/dtypes.ts";
-import type { Kernels } from "../../kernel/kernels.ts";
+import {
+  DTYPES,
+  type Dtype,
+  encodedBytes,
+  type HalfDtype,
+  isHalf,
+} from "../../../protocol/dtypes.ts";
 import type { ShardMemory } from "../../kernel/shard-memory.ts";
+import { computedAs, NARROW, WIDEN } from "../elements.ts";
 import type { FoldedRun } from "./run-change.ts";
 
 // Small blocks, and rows of blocks, lie apart in the shard's memory. A table of their addresses lets kernels gather
@@ -20,32 +26,52 @@ const ROW_WORDS = 1 + COLUMNS_MAX;
 const COLUMNS = PIECES_BYTES_MAX;
 const TABLE = COLUMNS + COLUMNS_MAX * PIECES_BYTES_MAX;
 const ZEROS = TABLE + PIECES_MAX * ROW_WORDS * 4;
-const ZEROS_BYTES = 4;
+/** More zeros than are ever needed behind an entry. */
+const ZEROS_BYTES = 8;
 
 /** Bytes that the pieces of a table may have together for {@link PieceTable.gatherAll}. */
 export const GATHERED_BYTES_MAX: number = TABLE;
 
-const WIDEN = { bfloat16: "widenBf16", float16: "widenF16" } as const satisfies Record<
-  HalfEncoding,
-  keyof Kernels
->;
+/** The elements of a run, as it is folded. */
+type RunElements = Pick<FoldedRun, "dtype" | "encoding" | "values">;
 
-/** Copies `elements` elements of a run, from a place on, to the beginning of the scratch, decoded. */
+/**
+ * Copies `elements` elements of a run, from a place on, to the beginning of the scratch, decoded to the type that they
+ * are computed in.
+ */
 export function stagePieces(
   memory: ShardMemory,
-  run: Pick<FoldedRun, "dtype" | "encoding" | "values">,
+  run: RunElements,
   from: number,
   elements: number,
 ): void {
   const wireBytes = encodedBytes(run.dtype, run.encoding, 1);
   const { scratch } = memory;
-  const bytes = run.values.subarray(from * wireBytes, (from + elements) * wireBytes);
   // Encoded and widened elements end at the same address, so they can be widened in place.
-  const encoded = scratch + elements * (DTYPES[run.dtype].bytes - wireBytes);
-  memory.bytes(encoded, bytes.length).set(bytes);
-  if (run.encoding !== undefined) {
-    memory.kernels[WIDEN[run.encoding]](scratch, encoded, elements);
-  }
+  const encoded = scratch + elements * (DTYPES[computedAs(run.dtype)].bytes - wireBytes);
+  copyElements(memory, run, { from, elements, to: encoded });
+  const form = run.encoding ?? (isHalf(run.dtype) ? run.dtype : undefined);
+  if (form !== undefined) memory.kernels[WIDEN[form]](scratch, encoded, elements);
+}
+
+/** Copies elements of a run to the beginning of the scratch as the run has them. */
+export function stageValues(
+  memory: ShardMemory,
+  run: RunElements,
+  from: number,
+  elements: number,
+): void {
+  copyElements(memory, run, { from, elements, to: memory.scratch });
+}
+
+function copyElements(
+  memory: ShardMemory,
+  run: RunElements,
+  { from, elements, to }: { from: number; elements: number; to: number },
+): void {
+  const wireBytes = encodedBytes(run.dtype, run.encoding, 1);
+  const bytes = run.values.subarray(from * wireBytes, (from + elements) * wireBytes);
+  memory.bytes(to, bytes.length).set(bytes);
 }
 
 /** A table of pieces in the scratch of a shard's memory. It is filled anew for each use. */
@@ -71,17 +97,17 @@ export class PieceTable {
     this.#pieces = 0;
   }
 
-  /** Begins a piece of so many bytes, a multiple of 4. */
+  /** Begins a piece of so many bytes. */
   add(bytes: number): void {
     this.#words[this.#pieces * ROW_WORDS] = bytes;
     this.#pieces += 1;
   }
 
-  /** Adds a piece of 4 bytes of zeros to the first column. */
-  addZeros(): void {
+  /** Adds a piece of so many bytes of zeros, less than 8, to the first column. */
+  addZeros(bytes: number): void {
     const { scratch } = this.#memory;
     this.#memory.bytes(scratch + ZEROS, ZEROS_BYTES).fill(0);
-    this.add(ZEROS_BYTES);
+    this.add(bytes);
     this.at(0, scratch + ZEROS);
   }
 
@@ -95,6 +121,26 @@ export class PieceTable {
     const to = this.#memory.scratch + COLUMNS + column * PIECES_BYTES_MAX;
     this.#gatherTo(to, column);
     return to;
+  }
+
+  /** Copies the pieces of the first column, which are half floats, behind each other as float32; returns their address. */
+  gatherHalves(dtype: HalfDtype, elements: number): number {
+    const to = this.#memory.scratch + COLUMNS;
+    // Half floats and float32 end at the same address, so they can be widened in place.
+    const halves = to + elements * DTYPES[dtype].bytes;
+    this.#gatherTo(halves, 0);
+    this.#memory.kernels[WIDEN[dtype]](to, halves, elements);
+    return to;
+  }
+
+  /**
+   * Rounds a column that was gathered by {@link gatherHalves}, and copies it back to the pieces. Overwrites the
+   * beginning of the scratch.
+   */
+  scatterHalves(dtype: HalfDtype, elements: number): void {
+    const { scratch, kernels } = this.#memory;
+    kernels[NARROW[dtype]](scratch, scratch + COLUMNS, elements);
+    this.scatterFrom(scratch, 0);
   }
 
   /** Copies the pieces of the first column behind each other to the beginning of the scratch; returns their address. */

@@ -46,6 +46,11 @@ export const TAPE_DTYPES: readonly Dtype[] = [
   "uint64",
   "float32",
   "float64",
+  "bool",
+  "uint8",
+  "int8",
+  "float16",
+  "bfloat16",
 ];
 
 /** Encodings by their number; 0 is none. */

@@ -48,3 +48,19 @@ export function canonicalF64(pointer: usize, n: u32): void {
   }
   if (n > 0) v128.store64_lane(pointer, canonicalF64x2(v128.load64_zero(pointer)), 0);
 }
+
+/** 1 if all bytes are 0 or 1, else 0. */
+export function areBools(pointer: usize, n: u32): i32 {
+  let bits = i32x4.splat(0);
+  for (; n >= 16; n -= 16) {
+    bits = v128.or(bits, v128.load(pointer));
+    pointer += 16;
+  }
+  let rest: u32 = 0;
+  for (; n > 0; n--) {
+    rest |= load<u8>(pointer);
+    pointer += 1;
+  }
+  const others = v128.any_true(v128.and(bits, i8x16.splat(<i8>0xfe)));
+  return i32(!others && rest <= 1);
+}

@@ -83,6 +83,20 @@ export function addI64(target: usize, source: usize, n: u32): void {
   if (n > 0) store<i64>(target, load<i64>(target) + load<i64>(source));
 }
 
+/** target += source modulo 2^8, for signed and unsigned elements alike. */
+export function addI8(target: usize, source: usize, n: u32): void {
+  for (; n >= 16; n -= 16) {
+    v128.store(target, i8x16.add(v128.load(target), v128.load(source)));
+    target += 16;
+    source += 16;
+  }
+  for (; n > 0; n--) {
+    store<i8>(target, load<i8>(target) + load<i8>(source));
+    target += 1;
+    source += 1;
+  }
+}
+
 function scale<T>(target: usize, n: u32, by: f64): void {
   pin(0, magnitudeMask<T>());
   pin(1, factor<T>(by));

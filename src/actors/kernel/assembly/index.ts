@@ -25,17 +25,17 @@ export {
   narrowBf16, narrowF16, widenBf16, widenF16,
 } from "../../../protocol/encoding/assembly/index";
 export {
-  canonicalF32, canonicalF64, finiteBf16, finiteF16, finiteF32, finiteF64,
+  areBools, canonicalF32, canonicalF64, finiteBf16, finiteF16, finiteF32, finiteF64,
 } from "./check";
 export {
-  addF32, addF64, addI32, addI64, addScaledF32, addScaledF64, scaleF32, scaleF64,
+  addF32, addF64, addI32, addI64, addI8, addScaledF32, addScaledF64, scaleF32, scaleF64,
 } from "./element-wise";
 export { ftrlF32, ftrlF64 } from "./ftrl";
 export { cosF64, powF64 } from "./functions";
 export {
-  measured, measureF32, measureF64, measureI32, measureI64, measureU32, measureU64,
+  measured, measureF32, measureF64, measureI32, measureI64, measureI8, measureU32, measureU64, measureU8,
 } from "./measure";
-export { mixF32, mixF64, mixI32, mixI64, mixU32, mixU64 } from "./mix";
+export { mixF32, mixF64, mixI32, mixI64, mixI8, mixU32, mixU64, mixU8 } from "./mix";
 export { momentumF32, momentumF64, nesterovF32, nesterovF64 } from "./momentum";
 export { clearPieces, gatherPieces, measurePieces, scatterPieces } from "./pieces";
 export { adagradF32, adagradF64, rmspropF32, rmspropF64 } from "./rms";

@@ -156,3 +156,13 @@ export function measureI64(pointer: usize, n: u32): f64 {
 export function measureU64(pointer: usize, n: u32): f64 {
   return measureEach<u64>(pointer, n);
 }
+
+/** As {@link measureF64}, of int8. */
+export function measureI8(pointer: usize, n: u32): f64 {
+  return measureEach<i8>(pointer, n);
+}
+
+/** As {@link measureF64}, of uint8. */
+export function measureU8(pointer: usize, n: u32): f64 {
+  return measureEach<u8>(pointer, n);
+}

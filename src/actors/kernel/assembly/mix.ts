@@ -46,7 +46,7 @@ export function mixF64(value: usize, piece: usize, n: u32, alpha: f64, beta: f64
 
 // Integers: computed in f64, cut toward zero, held at the ends of the type's range; a NaN is 0.
 // 32-bit types go two lanes at a time, because two f64 fill a vector. SIMD has no 64-bit
-// conversions, so 64-bit types go one by one.
+// conversions, so 64-bit types go one by one; so do those of 8 bits, of which few are mixed.
 
 export function mixI32(value: usize, piece: usize, n: u32, alpha: f64, beta: f64): void {
   const a = f64x2.splat(alpha);
@@ -95,5 +95,30 @@ export function mixU64(value: usize, piece: usize, n: u32, alpha: f64, beta: f64
     store<u64>(value, <u64>(alpha * <f64>load<u64>(value) + beta * <f64>load<u64>(piece)));
     value += 8;
     piece += 8;
+  }
+}
+
+/** An element of 8 bits: cut toward zero, held between two ends. */
+// @ts-ignore: decorator
+@inline
+function held(mixed: f64, least: i32, most: i32): i32 {
+  return min<i32>(max<i32>(<i32>mixed, least), most);
+}
+
+export function mixI8(value: usize, piece: usize, n: u32, alpha: f64, beta: f64): void {
+  for (; n > 0; n--) {
+    const mixed = alpha * <f64>load<i8>(value) + beta * <f64>load<i8>(piece);
+    store<i8>(value, held(mixed, i8.MIN_VALUE, i8.MAX_VALUE));
+    value += 1;
+    piece += 1;
+  }
+}
+
+export function mixU8(value: usize, piece: usize, n: u32, alpha: f64, beta: f64): void {
+  for (; n > 0; n--) {
+    const mixed = alpha * <f64>load<u8>(value) + beta * <f64>load<u8>(piece);
+    store<u8>(value, held(mixed, 0, u8.MAX_VALUE));
+    value += 1;
+    piece += 1;
   }
 }

@@ -2,10 +2,11 @@
 // changes many of them at once: they are gathered into contiguous ranges, changed there as any elements, and
 // scattered back. No result depends on where an element lies, so it is the same as if the rule ran on each alone.
 //
-// A table has a row of five uint32 for each piece: its bytes, a multiple of 4, and its address in each of up to four
-// columns.
+// A table has a row of five uint32 for each piece: its bytes, and its address in each of up to four columns.
 
-import { measureF32, measureF64, measureI32, measureI64, measured, measureU32, measureU64 } from "./measure";
+import {
+  measureF32, measureF64, measureI32, measureI64, measureI8, measured, measureU32, measureU64, measureU8,
+} from "./measure";
 import { copyRow } from "./rows";
 
 const ROW_BYTES: usize = 20;
@@ -53,17 +54,27 @@ function measureType(dtype: u32, pointer: usize, n: u32): f64 {
   if (dtype == 5) return measureF64(pointer, n);
   if (dtype == 0) return measureI32(pointer, n);
   if (dtype == 1) return measureU32(pointer, n);
-  return dtype == 2 ? measureI64(pointer, n) : measureU64(pointer, n);
+  if (dtype == 2) return measureI64(pointer, n);
+  if (dtype == 3) return measureU64(pointer, n);
+  return dtype == 8 ? measureI8(pointer, n) : measureU8(pointer, n);
+}
+
+/** The power of two of the bytes of an element. */
+// @ts-ignore: decorator
+@inline
+function shiftOf(dtype: u32): usize {
+  if (dtype == 2 || dtype == 3 || dtype == 5) return 3;
+  return dtype < 6 ? 2 : 0;
 }
 
 /**
  * Measures `n` runs of elements that follow each other; `counts` has their lengths, `dtype` is the number of their
- * type. Writes for each the sum of squares and the five results of `measured`.
+ * type, not of half floats. Writes for each the sum of squares and the five results of `measured`.
  */
 export function measurePieces(
   results: usize, pointer: usize, counts: usize, n: u32, dtype: u32,
 ): void {
-  const shift: usize = dtype == 2 || dtype == 3 || dtype == 5 ? 3 : 2;
+  const shift = shiftOf(dtype);
   for (; n > 0; n--) {
     const count = load<u32>(counts);
     store<f64>(results, measureType(dtype, pointer, count));

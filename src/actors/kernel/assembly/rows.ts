@@ -3,9 +3,9 @@
 // elements, and scattered back. No result depends on where an element lies, so it is the same as if
 // the rule ran on each row alone.
 //
-// `rows` is the address of `n` row numbers, uint32. A row has `bytes` bytes, a multiple of 4.
+// `rows` is the address of `n` row numbers, uint32. A row has `bytes` bytes.
 
-/** Copies one row of a multiple of 4 bytes. */
+/** Copies one row. */
 // @ts-ignore: decorator
 @inline
 export function copyRow(to: usize, from: usize, bytes: u32): void {
@@ -15,10 +15,15 @@ export function copyRow(to: usize, from: usize, bytes: u32): void {
     to += 16;
     from += 16;
   }
-  for (; left > 0; left -= 4) {
+  for (; left >= 4; left -= 4) {
     store<u32>(to, load<u32>(from));
     to += 4;
     from += 4;
+  }
+  for (; left > 0; left--) {
+    store<u8>(to, load<u8>(from));
+    to += 1;
+    from += 1;
   }
 }
 

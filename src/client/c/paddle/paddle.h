@@ -61,7 +61,7 @@ void ps_lengths_release(struct ps_lengths *lengths);
 /** Stores the length of a parameter, in place of one before. False if there is no memory. */
 bool ps_lengths_note(struct ps_lengths *lengths, const char *name, struct ps_length length);
 
-/** Returns the bytes of an element; 0 if it is not an element type. */
+/** Returns the bytes of an element; 0 if it is not one of PaddlePaddle's six element types. */
 uint64_t ps_element_bytes(int element_type);
 
 /** Stands for no trainer. */

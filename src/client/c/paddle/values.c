@@ -144,6 +144,15 @@ static bool check_fit(const struct ps_target *target, uint64_t bytes) {
   return false;
 }
 
+/** Whether PaddlePaddle has the type of a parameter; false with an error. */
+static bool check_type(const char *name, pserver_dtype dtype) {
+  if (ps_element_bytes((int)dtype) != 0) return true;
+  ps_report(PSERVER_ERR_BAD_DTYPE,
+            "\"%s\": expected one of the element types 0 to 5 that PaddlePaddle has; it has type %d", name,
+            (int)dtype);
+  return false;
+}
+
 /**
  * Prepares the tensor to read into: the target if the length is known, else new memory. False with an error.
  */
@@ -153,7 +162,7 @@ static bool aim(struct ps_trainer *trainer, const struct ps_target *target, pser
   *tensor = (pserver_tensor){0};
   if (target->content == NULL || !lengths_find(&trainer->lengths, target->name, &length)) return true;
   uint64_t bytes = length.elements * ps_element_bytes((int)length.dtype);
-  if (!check_fit(target, bytes)) return false;
+  if (!check_type(target->name, length.dtype) || !check_fit(target, bytes)) return false;
   tensor->dtype = length.dtype;
   tensor->data = target->content;
   tensor->bytes = bytes;
@@ -194,7 +203,7 @@ static int read_tensors(struct ps_trainer *trainer, struct ps_target *targets, c
   if (status != PSERVER_OK) return ps_report_core();
   trainer->is_ready = true;
   for (int i = 0; i < total; i++) {
-    if (check_fit(&targets[i], tensors[i].bytes)) continue;
+    if (check_type(targets[i].name, tensors[i].dtype) && check_fit(&targets[i], tensors[i].bytes)) continue;
     drop(targets, tensors, total);
     return -1;
   }

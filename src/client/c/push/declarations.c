@@ -91,6 +91,8 @@ pserver_status ps_check_declaration(struct ps_declaration *declaration) {
   }
   uint64_t bytes = elements * ps_dtype_bytes(value->dtype);
   if (value->bytes != bytes) return ps_fail_length(name, bytes, value->bytes);
+  status = ps_check_bools(name, value);
+  if (status != PSERVER_OK) return status;
   if (has_paddle(declaration->config) && declaration->config->text != NULL) {
     ps_fail(PSERVER_ERR_BAD_CONFIG, "\"%s\": config: expected text or messages; received both", name);
     return ps_detail_mismatch(name, "text or messages", "both");

@@ -29,13 +29,14 @@ struct ps_row_sums {
     memcpy(target + i * sizeof sum, &sum, sizeof sum); \
   } while (0)
 
-/** Adds a row to another; integers as unsigned ones, so that signed ones wrap around. */
+/** Adds a row to another, not of half floats; integers as unsigned ones, so that signed ones wrap around. */
 static void add_row(pserver_dtype dtype, uint8_t *target, const uint8_t *from, uint64_t elements) {
   for (uint64_t i = 0; i < elements; i++) {
     if (dtype == PSERVER_FLOAT32) ADD(float);
     else if (dtype == PSERVER_FLOAT64) ADD(double);
     else if (ps_dtype_bytes(dtype) == 4) ADD(uint32_t);
-    else ADD(uint64_t);
+    else if (ps_dtype_bytes(dtype) == 8) ADD(uint64_t);
+    else target[i] = (uint8_t)(target[i] + from[i]);
   }
 }
 
@@ -60,20 +61,39 @@ static pserver_status normalize(const struct ps_parameter *parameter, const int6
   return PSERVER_OK;
 }
 
-static void add_up(const struct ps_parameter *parameter, const struct ps_numbered *places, size_t count,
+/** Adds up sorted rows of `width` elements that are no half floats. */
+static void add_up(pserver_dtype dtype, uint64_t width, const struct ps_numbered *places, size_t count,
                    const uint8_t *values, struct ps_row_sums *sums) {
-  uint64_t width = ps_row_elements(parameter);
-  size_t row_bytes = (size_t)width * ps_dtype_bytes(parameter->dtype);
+  size_t row_bytes = (size_t)width * ps_dtype_bytes(dtype);
   for (size_t i = 0; i < count; i++) {
     const uint8_t *from = values + places[i].place * row_bytes;
     if (i > 0 && places[i].number == places[i - 1].number) {
-      add_row(parameter->dtype, sums->sums + (sums->count - 1) * row_bytes, from, width);
+      add_row(dtype, sums->sums + (sums->count - 1) * row_bytes, from, width);
       continue;
     }
     /* Copy the first one: adding it to 0 would lose the sign of a negative zero. */
     memcpy(sums->sums + sums->count * row_bytes, from, row_bytes);
     sums->rows[sums->count++] = places[i].number;
   }
+}
+
+/** Adds up sorted rows of half floats as float32, and rounds each sum once. False if there is no memory. */
+static bool add_up_halves(pserver_dtype dtype, uint64_t width, const struct ps_numbered *places,
+                          size_t count, const uint8_t *values, struct ps_row_sums *sums) {
+  size_t elements = count * (size_t)width;
+  pserver_encoding form = ps_half_form(dtype);
+  uint8_t *floats = malloc(elements * sizeof(float));
+  struct ps_row_sums wide = {.rows = sums->rows, .sums = malloc(elements * sizeof(float))};
+  bool has_memory = floats != NULL && wide.sums != NULL;
+  if (has_memory) {
+    ps_decode_elements(form, values, elements, floats);
+    add_up(PSERVER_FLOAT32, width, places, count, floats, &wide);
+    ps_encode_elements(form, wide.sums, wide.count * (size_t)width, sums->sums);
+    sums->count = wide.count;
+  }
+  free(floats);
+  free(wide.sums);
+  return has_memory;
 }
 
 /**
@@ -95,11 +115,16 @@ static pserver_status sum_rows(const struct ps_parameter *parameter, const int64
     sums->count = count;
     sums->values = values;
   } else if (status == PSERVER_OK) {
-    bool is_sorted = ps_sort_numbered(places, count, parameter->shape[0] - 1);
-    sums->sums = malloc(count * (size_t)ps_row_elements(parameter) * ps_dtype_bytes(parameter->dtype));
-    bool has_memory = is_sorted && sums->sums != NULL;
-    if (has_memory) add_up(parameter, places, count, values, sums);
-    else status = ps_no_memory("%zu rows", count);
+    pserver_dtype dtype = parameter->dtype;
+    uint64_t width = ps_row_elements(parameter);
+    sums->sums = malloc(count * (size_t)width * ps_dtype_bytes(dtype));
+    bool has_memory = ps_sort_numbered(places, count, parameter->shape[0] - 1) && sums->sums != NULL;
+    if (has_memory && ps_half_form(dtype) != PSERVER_AS_IS) {
+      has_memory = add_up_halves(dtype, width, places, count, values, sums);
+    } else if (has_memory) {
+      add_up(dtype, width, places, count, values, sums);
+    }
+    if (!has_memory) status = ps_no_memory("%zu rows", count);
     sums->values = sums->sums;
   }
   free(places);
@@ -142,13 +167,14 @@ static pserver_status tell_optimizer(const struct ps_parameter *parameter) {
 static pserver_status check_gradient(const struct ps_parameter_update *update, bool has_rows) {
   const struct ps_parameter *parameter = update->parameter;
   pserver_status status = ps_check_changeable(parameter);
+  if (status == PSERVER_OK) status = ps_check_computable(parameter);
   if (status == PSERVER_OK) status = ps_check_encoding(parameter, update->encoding);
   if (status != PSERVER_OK) return status;
   if (!ps_dtype_is_float(parameter->dtype) && parameter->has_optimizer) {
     ps_fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": expected float elements or the optimizer none; it is %s",
             parameter->name, ps_dtype_name(parameter->dtype));
     ps_detail_text("parameter", parameter->name);
-    ps_detail_json("expected", "[\"float32\",\"float64\"]");
+    ps_detail_json("expected", "[\"float32\",\"float64\",\"float16\",\"bfloat16\"]");
     ps_detail_text("received", ps_dtype_name(parameter->dtype));
     return tell_optimizer(parameter);
   }

@@ -8,6 +8,9 @@
 /** Fails with STATIC if the parameter cannot be updated. */
 pserver_status ps_check_changeable(const struct ps_parameter *parameter);
 
+/** Fails with UNSUPPORTED for bools, which can be set but not computed with. */
+pserver_status ps_check_computable(const struct ps_parameter *parameter);
+
 /** Checks the elements of an update, and computes their norm if the parameter clips by it. NON_FINITE. */
 pserver_status ps_finish_update(struct ps_parameter_update *update, uint64_t elements);
 

@@ -97,6 +97,13 @@ pserver_status ps_check_changeable(const struct ps_parameter *parameter) {
   return ps_detail_text("parameter", parameter->name);
 }
 
+pserver_status ps_check_computable(const struct ps_parameter *parameter) {
+  if (parameter->dtype != PSERVER_BOOL) return PSERVER_OK;
+  ps_fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": expected numbers to compute with; it is bool, which is only set",
+          parameter->name);
+  return ps_detail_mismatch(parameter->name, "numbers", "bool");
+}
+
 pserver_status ps_finish_update(struct ps_parameter_update *update, uint64_t elements) {
   const struct ps_parameter *parameter = update->parameter;
   pserver_status status = ps_check_finite(parameter, update->encoding, update->data, elements);
@@ -111,6 +118,7 @@ pserver_status ps_finish_update(struct ps_parameter_update *update, uint64_t ele
 static pserver_status whole_update(struct ps_parameter_update *update, const pserver_tensor *tensor) {
   const struct ps_parameter *parameter = update->parameter;
   pserver_status status = ps_check_changeable(parameter);
+  if (status == PSERVER_OK && update->operation == PS_UPDATE_MIX) status = ps_check_computable(parameter);
   if (status == PSERVER_OK) status = ps_check_encoding(parameter, update->encoding);
   if (status == PSERVER_OK) {
     status =
@@ -252,6 +260,7 @@ static pserver_status prepare_push(struct ps_call *call, const struct part_argum
     status = ps_find_parameters(call, &arguments->name, 1, false, &update->parameter);
   }
   if (status == PSERVER_OK) status = ps_check_changeable(update->parameter);
+  if (status == PSERVER_OK) status = ps_check_computable(update->parameter);
   if (status == PSERVER_OK) status = ps_check_encoding(update->parameter, update->encoding);
   if (status == PSERVER_OK) {
     status = ps_plan_part(update->parameter, arguments->indices, arguments->rank, &push->plan);

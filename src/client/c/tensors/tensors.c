@@ -17,8 +17,8 @@
 
 /** Returns the least float32 without sign, as bits, that is infinite or NaN once encoded. */
 static int32_t bound_of(pserver_encoding encoding) {
-  if (encoding == PSERVER_BFLOAT16) return 0x7f7f8000; /* 2^128 - 2^119 */
-  if (encoding == PSERVER_FLOAT16) return 0x477ff000;  /* 65520 */
+  if (encoding == PSERVER_ENCODING_BFLOAT16) return 0x7f7f8000; /* 2^128 - 2^119 */
+  if (encoding == PSERVER_ENCODING_FLOAT16) return 0x477ff000;  /* 65520 */
   return 0x7f800000;
 }
 
@@ -58,17 +58,35 @@ static bool all_finite_f64(const uint8_t *data, uint64_t elements) {
   return all;
 }
 
+/** Whether all half floats are below the bits of infinity, without their signs. */
+static bool all_finite_halves(pserver_dtype dtype, const uint8_t *data, uint64_t elements) {
+  uint16_t infinity = dtype == PSERVER_FLOAT16 ? 0x7c00 : 0x7f80;
+  bool all = true;
+  for (uint64_t i = 0; i < elements; i++) {
+    uint16_t bits;
+    memcpy(&bits, data + i * sizeof bits, sizeof bits);
+    all &= (bits & 0x7fff) < infinity;
+  }
+  return all;
+}
+
+static bool all_finite(pserver_dtype dtype, pserver_encoding encoding, const uint8_t *data,
+                       uint64_t elements) {
+  if (dtype == PSERVER_FLOAT32) return all_below(data, elements, bound_of(encoding));
+  if (dtype == PSERVER_FLOAT64) return all_finite_f64(data, elements);
+  return all_finite_halves(dtype, data, elements);
+}
+
 /** Whether elements, at any alignment, are finite, also in this encoding. Integers are. */
 static bool stays_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data,
                          uint64_t elements) {
   const uint8_t *bytes = data;
-  if (dtype != PSERVER_FLOAT32 && dtype != PSERVER_FLOAT64) return true;
-  size_t element_bytes = dtype == PSERVER_FLOAT32 ? sizeof(float) : sizeof(double);
+  if (!ps_dtype_is_float(dtype)) return true;
+  size_t element_bytes = ps_dtype_bytes(dtype);
   for (uint64_t start = 0; start < elements; start += RUN_ELEMENTS) {
     uint64_t n = elements - start < RUN_ELEMENTS ? elements - start : RUN_ELEMENTS;
     const uint8_t *run = bytes + start * element_bytes;
-    bool all = dtype == PSERVER_FLOAT32 ? all_below(run, n, bound_of(encoding)) : all_finite_f64(run, n);
-    if (!all) return false;
+    if (!all_finite(dtype, encoding, run, n)) return false;
   }
   return true;
 }
@@ -84,6 +102,12 @@ static double first_non_finite(pserver_dtype dtype, pserver_encoding encoding, c
     return value;
   }
   float value;
+  pserver_encoding half = ps_half_form(dtype);
+  if (half != PSERVER_AS_IS) {
+    for (*index = 0; all_finite_halves(dtype, bytes, 1); (*index)++) bytes += ps_dtype_bytes(dtype);
+    ps_decode_elements(half, bytes, 1, &value);
+    return (double)value;
+  }
   for (*index = 0; size_f32(bytes) < bound_of(encoding); (*index)++) bytes += sizeof value;
   memcpy(&value, bytes, sizeof value);
   return (double)value;
@@ -156,8 +180,21 @@ static double norm_of_halves(pserver_encoding encoding, const uint8_t *data, uin
   return sqrt(sum);
 }
 
+static double norm_halves(pserver_encoding form, const uint8_t *data, uint64_t elements) {
+  uint8_t floats[CHUNK_ELEMENTS * sizeof(float)];
+  double sum = 0;
+  for (uint64_t start = 0; start < elements; start += CHUNK_ELEMENTS) {
+    size_t n = elements - start < CHUNK_ELEMENTS ? (size_t)(elements - start) : CHUNK_ELEMENTS;
+    ps_decode_elements(form, data + start * 2, n, floats);
+    sum += sum_squares_f32(floats, n);
+  }
+  return sqrt(sum);
+}
+
 double ps_l2_norm(pserver_dtype dtype, pserver_encoding encoding, const void *data, uint64_t elements) {
   if (dtype == PSERVER_FLOAT64) return norm_f64(data, elements);
+  pserver_encoding half = ps_half_form(dtype);
+  if (half != PSERVER_AS_IS) return norm_halves(half, data, elements);
   if (dtype != PSERVER_FLOAT32) return 0;
   if (encoding != PSERVER_AS_IS) return norm_of_halves(encoding, data, elements);
   return sqrt(sum_squares_f32(data, elements));
@@ -257,7 +294,23 @@ pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver
     return ps_detail_shape("received", tensor->shape, tensor->rank);
   }
   uint64_t expected = elements * ps_dtype_bytes(parameter->dtype);
-  return tensor->bytes == expected ? PSERVER_OK : ps_fail_length(parameter->name, expected, tensor->bytes);
+  if (tensor->bytes != expected) return ps_fail_length(parameter->name, expected, tensor->bytes);
+  return ps_check_bools(parameter->name, tensor);
+}
+
+pserver_status ps_check_bools(const char *name, const pserver_tensor *tensor) {
+  if (tensor->dtype != PSERVER_BOOL) return PSERVER_OK;
+  const uint8_t *data = tensor->data;
+  for (uint64_t i = 0; i < tensor->bytes; i++) {
+    if (data[i] <= 1) continue;
+    ps_fail(PSERVER_ERR_BAD_VALUE, "\"%s\": expected bools as 0 and 1; received %d as element %" PRIu64,
+            name, data[i], i);
+    ps_detail_text("parameter", name);
+    ps_detail_text("expected", "0 or 1");
+    ps_detail_whole("received", data[i]);
+    return ps_detail_whole("index", i);
+  }
+  return PSERVER_OK;
 }
 
 static pserver_status bad_encoding(const char *what, pserver_encoding encoding) {

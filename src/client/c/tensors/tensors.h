@@ -7,9 +7,12 @@
 
 /** Checks a tensor that a caller gave for a name. BAD_NAME, BAD_VALUE, BAD_DTYPE, BAD_SHAPE. */
 pserver_status ps_check_tensor(const char *name, const pserver_tensor *tensor);
-/** Checks that a tensor has the parameter's type, this shape, and so many elements; also BAD_LENGTH. */
+/** Checks that a tensor has the parameter's type, this shape, and so many elements; also BAD_LENGTH, BAD_VALUE. */
 pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver_tensor *tensor,
                              const uint64_t *shape, int32_t rank, uint64_t elements);
+
+/** Fails with BAD_VALUE for a tensor of bools with a byte that is neither 0 nor 1. */
+pserver_status ps_check_bools(const char *name, const pserver_tensor *tensor);
 
 /** Fails with BAD_LENGTH for a tensor with a wrong number of bytes. */
 pserver_status ps_fail_length(const char *name, uint64_t expected, uint64_t received);

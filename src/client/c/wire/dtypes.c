@@ -7,7 +7,14 @@
 static const struct {
   const char *name;
   size_t bytes;
-} types[] = {{"int32", 4}, {"uint32", 4}, {"int64", 8}, {"uint64", 8}, {"float32", 4}, {"float64", 8}};
+} types[] = {
+    [PSERVER_INT32] = {"int32", 4},     [PSERVER_UINT32] = {"uint32", 4},
+    [PSERVER_INT64] = {"int64", 8},     [PSERVER_UINT64] = {"uint64", 8},
+    [PSERVER_FLOAT32] = {"float32", 4}, [PSERVER_FLOAT64] = {"float64", 8},
+    [PSERVER_BOOL] = {"bool", 1},       [PSERVER_UINT8] = {"uint8", 1},
+    [PSERVER_INT8] = {"int8", 1},       [PSERVER_FLOAT16] = {"float16", 2},
+    [PSERVER_BFLOAT16] = {"bfloat16", 2},
+};
 
 #define TYPES (sizeof types / sizeof types[0])
 
@@ -29,14 +36,19 @@ bool ps_dtype_from_name(const char *name, size_t bytes, pserver_dtype *dtype) {
 }
 
 bool ps_dtype_is_float(pserver_dtype dtype) {
-  return dtype == PSERVER_FLOAT32 || dtype == PSERVER_FLOAT64;
+  return dtype == PSERVER_FLOAT32 || dtype == PSERVER_FLOAT64 || ps_half_form(dtype) != PSERVER_AS_IS;
+}
+
+pserver_encoding ps_half_form(pserver_dtype dtype) {
+  if (dtype == PSERVER_BFLOAT16) return PSERVER_ENCODING_BFLOAT16;
+  return dtype == PSERVER_FLOAT16 ? PSERVER_ENCODING_FLOAT16 : PSERVER_AS_IS;
 }
 
 const char *ps_encoding_name(pserver_encoding encoding) {
   switch (encoding) {
-    case PSERVER_BFLOAT16:
+    case PSERVER_ENCODING_BFLOAT16:
       return "bfloat16";
-    case PSERVER_FLOAT16:
+    case PSERVER_ENCODING_FLOAT16:
       return "float16";
     case PSERVER_ENCODING_INT8:
       return "int8";
@@ -113,7 +125,7 @@ void ps_encode_halves(pserver_encoding encoding, const void *floats, size_t elem
   for (size_t i = 0; i < elements; i++) {
     uint32_t bits;
     memcpy(&bits, (const uint8_t *)floats + i * 4, 4);
-    uint16_t half = encoding == PSERVER_BFLOAT16 ? to_bfloat16(bits) : to_float16(bits);
+    uint16_t half = encoding == PSERVER_ENCODING_BFLOAT16 ? to_bfloat16(bits) : to_float16(bits);
     memcpy((uint8_t *)halves + i * 2, &half, 2);
   }
 }
@@ -122,7 +134,7 @@ void ps_decode_halves(pserver_encoding encoding, const void *halves, size_t elem
   for (size_t i = 0; i < elements; i++) {
     uint16_t half;
     memcpy(&half, (const uint8_t *)halves + i * 2, 2);
-    uint32_t bits = encoding == PSERVER_BFLOAT16 ? (uint32_t)half << 16 : from_float16(half);
+    uint32_t bits = encoding == PSERVER_ENCODING_BFLOAT16 ? (uint32_t)half << 16 : from_float16(half);
     memcpy((uint8_t *)floats + i * 4, &bits, 4);
   }
 }

@@ -558,6 +558,9 @@ bool ps_dtype_from_name(const char *name, size_t bytes, pserver_dtype *dtype);
 
 bool ps_dtype_is_float(pserver_dtype dtype);
 
+/** Returns the encoding in which float32 has the bits of a type of half floats; PSERVER_AS_IS for any other type. */
+pserver_encoding ps_half_form(pserver_dtype dtype);
+
 /** Returns the encoding's name in messages; NULL for PSERVER_AS_IS and unknown ones. */
 const char *ps_encoding_name(pserver_encoding encoding);
 

@@ -179,7 +179,7 @@ def _is_variable(value: Any) -> bool:
 
 def _view(value: Any) -> Any:
     """Returns the memory of an array or a CPU tensor as an array, or a copy in float32 of a tensor of half
-    precision, which numpy or the server lacks; any other object unchanged."""
+    precision, in which small changes would round to nothing; any other object unchanged."""
     if not hasattr(value, "detach"):
         return value
     tensor = value.detach().cpu()

@@ -11,7 +11,7 @@
 """
 
 from . import errors
-from ._arrays import Array
+from ._arrays import Array, bfloat16
 from ._error import Error, LibraryError
 from ._version import VERSION as __version__
 from .averaging import AsyncDifference, elastic_average
@@ -50,6 +50,7 @@ __all__ = [
     "SavedModel",
     "Synchronization",
     "__version__",
+    "bfloat16",
     "connect",
     "elastic_average",
     "errors",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import weakref
 from ctypes import byref, c_void_p
+from importlib import import_module
 from typing import Any, Final, Mapping, Sequence, Tuple, Optional
 
 import numpy as np
@@ -16,13 +18,32 @@ from ._native.library import Library
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+try:
+    ml_dtypes: Any = import_module("ml_dtypes")
+except ImportError:
+    ml_dtypes = None
+
+_BITS: Final = np.dtype("<u2")
+
+#: The type of arrays of bfloat16, which numpy itself has not: that of ``ml_dtypes`` if it is installed, else uint16
+#: with a mark, of the elements' bits. ``bits.view(pserver.bfloat16)`` marks an array of bits without a copy.
+bfloat16: Final[np.dtype[Any]] = (
+    np.dtype(_BITS, metadata={"pserver": "bfloat16"})  # type: ignore[call-overload]
+    if ml_dtypes is None
+    else np.dtype(ml_dtypes.bfloat16)
+)
+
+#: Names of the element types, in the order of ``pserver_dtype``.
+NAMES: Final = (
+    *("int32", "uint32", "int64", "uint64", "float32", "float64"),
+    *("bool", "uint8", "int8", "float16", "bfloat16"),
+)
 #: Element types in the order of ``pserver_dtype``.
 DTYPES: Final[Tuple[np.dtype[Any], ...]] = tuple(
-    np.dtype(name).newbyteorder("<")
-    for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")
+    bfloat16 if name == "bfloat16" else np.dtype(name).newbyteorder("<") for name in NAMES
 )
-_NUMBERS: Final = {dtype: number for number, dtype in enumerate(DTYPES)}
-_SUPPORTED: Final = [dtype.name for dtype in DTYPES]
+_NUMBERS: Final = {dtype: number for number, dtype in enumerate(DTYPES) if dtype != bfloat16}
+_BFLOAT16: Final = NAMES.index("bfloat16")
 
 #: Kinds of DLPack devices whose memory the processor can read: its own, and memory pinned for CUDA or
 #: ROCm.
@@ -30,6 +51,21 @@ _READABLE_DEVICES: Final = {1, 3, 11}
 _DEVICE_NAMES: Final = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA"}
 
 _EXPECTED: Final = "a number, or an array of numpy, a buffer, or a tensor on the CPU"
+
+
+def number_of(dtype: np.dtype[Any]) -> Optional[int]:
+    """Returns the number of an element type; None if it is none, such as uint16 without the mark of bfloat16."""
+    if dtype == bfloat16:
+        marks: Any = dtype.metadata or {}
+        is_marked = ml_dtypes is not None or marks.get("pserver") == "bfloat16"
+        return _BFLOAT16 if is_marked else None
+    return _NUMBERS.get(dtype)
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """Returns the name of an element type as the server has it, or numpy's name of another one."""
+    number = number_of(dtype)
+    return dtype.name if number is None else NAMES[number]
 
 
 def is_number(value: object) -> bool:
@@ -45,35 +81,48 @@ def from_number(value: Any, what: str, dtype: Optional[np.dtype[Any]]) -> Array:
     """
     if dtype is None:
         dtype = np.dtype("<f8" if isinstance(value, float) else "<i8")
-    if isinstance(value, float) and dtype.kind != "f":
+    if dtype.kind == "b":
+        raise bad_dtype(what, "bool", f"a number of {type(value).__name__}")
+    if isinstance(value, float) and dtype.kind != "f" and dtype != bfloat16:
         raise bad_dtype(what, dtype.name, "a float")
     if not _fits(value, dtype):
-        raise unexpected(errors.BadValue, what, f"a number that fits {dtype.name}", shown(value))
-    return np.array(value, dtype)
+        raise unexpected(
+            errors.BadValue, what, f"a number that fits {name_of(dtype)}", shown(value)
+        )
+    return _to_bfloat16(value) if dtype == bfloat16 else np.array(value, dtype)
+
+
+#: The largest finite bfloat16.
+_BFLOAT16_MAX: Final = 2.0**128 - 2.0**120
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
-    if dtype.kind == "f":
+    if dtype.kind == "f" or dtype == bfloat16:
         # The type has infinities, but no finite numbers beyond its largest.
-        return (
-            abs(value) <= float(np.finfo(dtype).max)
-            or value in (math.inf, -math.inf)
-            or value != value
-        )
+        largest = _BFLOAT16_MAX if dtype == bfloat16 else float(np.finfo(dtype).max)
+        return abs(value) <= largest or value in (math.inf, -math.inf) or value != value
     return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+
+
+def _to_bfloat16(value: Any) -> Array:
+    """Rounds a number to nearest, ties to even."""
+    bits = int(np.float32(value).view(np.uint32))
+    half = 0x7FC0 if value != value else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.array(half, _BITS).view(bfloat16)
 
 
 def to_array(value: Any, what: str) -> Array:
     """Returns the elements of ``value`` in C order and little-endian; copied only if necessary.
 
-    BAD_DTYPE for elements of another type than the six of the protocol, BAD_VALUE for anything that is
+    BAD_DTYPE for elements of a type that no parameter has, BAD_VALUE for anything that is
     not an array or lies on another device, BAD_SHAPE for too many dimensions. ``what`` is named in the
     message.
     """
     array = _view(value, what)
-    dtype = array.dtype.newbyteorder("<")
-    if dtype not in _NUMBERS:
-        raise bad_dtype(what, _SUPPORTED, _type_name(value, array))
+    # The bits of bfloat16 are in the order of this machine, which is little-endian.
+    dtype = array.dtype if array.dtype == bfloat16 else array.dtype.newbyteorder("<")
+    if number_of(dtype) is None:
+        raise bad_dtype(what, list(NAMES), _type_name(value, array))
     if array.ndim > RANK_MAX:
         raise errors.BadShape(
             f"{what}: expected at most {RANK_MAX} dimensions; received {array.ndim}",
@@ -87,7 +136,7 @@ def tensor_of(array: Array) -> Tensor:
     """Returns the C library's struct for an array of :func:`to_array`; the caller must keep the array
     alive."""
     tensor = Tensor(
-        dtype=_NUMBERS[array.dtype],
+        dtype=number_of(array.dtype),
         rank=array.ndim,
         # This is much faster than array.ctypes.data.
         data=array.__array_interface__["data"][0],
@@ -143,6 +192,9 @@ def _view(value: Any, what: str) -> Array:
         # A PyTorch tensor that records gradients cannot be viewed; only its values are needed.
         value = value.detach()
     try:
+        bits = _bits_of(value)
+        if bits is not None:
+            return np.asarray(bits).view(bfloat16)
         if hasattr(value, "__dlpack__"):
             return _from_dlpack(value)
         if hasattr(value, "__array__"):
@@ -150,6 +202,14 @@ def _view(value: Any, what: str) -> Array:
         return np.asarray(memoryview(value))
     except Exception as error:  # As above.
         raise _refusal(value, what, error) from error
+
+
+def _bits_of(value: Any) -> Any:
+    """Returns a view of the bits of a PyTorch tensor of bfloat16, as int16; None for anything else."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor) or value.dtype != torch.bfloat16:
+        return None
+    return value.view(torch.int16)
 
 
 def _from_dlpack(value: Any) -> Array:
@@ -167,7 +227,7 @@ def _refusal(value: Any, what: str, cause: Exception) -> Error:
     received = full_name(value)
     dtype = getattr(value, "dtype", None)
     if dtype is not None:
-        return bad_dtype(what, _SUPPORTED, f"{received} of {dtype} ({cause})")
+        return bad_dtype(what, list(NAMES), f"{received} of {dtype} ({cause})")
     if isinstance(value, (list, tuple)):
         received += ": make an array of it, with numpy.asarray()"
     return unexpected(errors.BadValue, what, _EXPECTED, received)
@@ -175,6 +235,8 @@ def _refusal(value: Any, what: str, cause: Exception) -> Error:
 
 def _type_name(value: Any, array: Array) -> str:
     own = getattr(value, "dtype", None)
+    if array.dtype == _BITS:
+        return "uint16; bits of bfloat16 are marked by .view(pserver.bfloat16)"
     return str(array.dtype if own is None else own)
 
 
@@ -218,7 +280,9 @@ def take(library: Library, tensor: Tensor) -> Array:
         return np.empty(shape, dtype)
     # The struct is copied, because the caller's may be part of an array that is freed.
     own = Tensor.from_buffer_copy(tensor)
-    return np.asarray(_Memory(library, own, dtype.str, shape))
+    typestr = _BITS.str if dtype == bfloat16 else dtype.str
+    array = np.asarray(_Memory(library, own, typestr, shape))
+    return array.view(bfloat16) if dtype == bfloat16 else array
 
 
 def to_out(value: Any, what: str) -> Array:
@@ -230,8 +294,8 @@ def to_out(value: Any, what: str) -> Array:
     if isinstance(value, np.ma.MaskedArray):
         raise unexpected(errors.BadValue, what, "an array without a mask", "a masked one")
     array = _shared_view(value, what)
-    if array.dtype not in DTYPES:
-        raise bad_dtype(what, [dtype.name for dtype in DTYPES], str(array.dtype))
+    if number_of(array.dtype) is None:
+        raise bad_dtype(what, list(NAMES), str(array.dtype))
     if not array.flags.c_contiguous:
         raise unexpected(errors.BadValue, what, "memory in C order", "other strides")
     if not array.flags.writeable:
@@ -247,7 +311,7 @@ def fits(array: Array, dtype: np.dtype[Any], shape: Sequence[int]) -> bool:
 def check_shape(name: str, array: Array, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
     """Raises BAD_DTYPE or BAD_SHAPE unless the array fits the parameter."""
     if array.dtype != dtype:
-        raise bad_dtype(f'out["{name}"]', dtype.name, array.dtype.name)
+        raise bad_dtype(f'out["{name}"]', name_of(dtype), name_of(array.dtype))
     if array.shape != tuple(shape):
         expected, received = list(shape), list(array.shape)
         raise errors.BadShape(
@@ -265,7 +329,9 @@ def _shared_view(value: Any, what: str) -> Array:
     try:
         if address is None:
             return np.asarray(memoryview(value))
-        array = np.asarray(value.detach())
+        value = value.detach()
+        bits = _bits_of(value)
+        array = np.asarray(value) if bits is None else np.asarray(bits).view(bfloat16)
         is_shared = array.size == 0 or array.ctypes.data == address()
     except Exception as error:  # Tensor libraries raise their own types here.
         raise unexpected(errors.BadValue, what, expected, full_name(value)) from error

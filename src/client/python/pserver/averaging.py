@@ -8,7 +8,7 @@ import numpy as np
 
 from . import errors
 from ._arguments import to_number
-from ._arrays import Array, bad_dtype, to_out
+from ._arrays import Array, bad_dtype, name_of, to_out
 from ._error import shown, unexpected
 from .client import Client
 
@@ -80,6 +80,6 @@ class AsyncDifference:
 
 
 def _floats(name: str, values: Array) -> Array:
-    if values.dtype.kind == "f":
+    if values.dtype in (np.dtype("<f4"), np.dtype("<f8")):
         return values
-    raise bad_dtype(f'"{name}"', ["float32", "float64"], values.dtype.name)
+    raise bad_dtype(f'"{name}"', ["float32", "float64"], name_of(values.dtype))

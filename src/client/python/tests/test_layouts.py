@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pserver
-from pserver._arrays import DTYPES
+from pserver._arrays import NAMES
 from pserver._native import declarations
 from pserver._error import ERRORS
 
@@ -78,14 +78,14 @@ def test_every_struct_and_each_of_its_entries_is_known() -> None:
 
 
 def test_numbers_are_those_of_the_header(tmp_path: Path) -> None:
-    expected = {f"PSERVER_{dtype.name.upper()}": number for number, dtype in enumerate(DTYPES)}
+    expected = {f"PSERVER_{name.upper()}": number for number, name in enumerate(NAMES)}
     expected |= {
         "PSERVER_RANK_MAX": declarations.RANK_MAX,
         "PSERVER_SHARDS_MAX": declarations.SHARDS_MAX,
         "PSERVER_TIMEOUT_DEFAULT": declarations.TIMEOUT_DEFAULT,
         "PSERVER_AS_IS": 0,
-        "PSERVER_BFLOAT16": 1,
-        "PSERVER_FLOAT16": 2,
+        "PSERVER_ENCODING_BFLOAT16": 1,
+        "PSERVER_ENCODING_FLOAT16": 2,
         "PSERVER_UNINITIALIZED": 0,
         "PSERVER_READY": 2,
         "PSERVER_ASYNC": 0,

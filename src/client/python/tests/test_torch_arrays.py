@@ -25,6 +25,10 @@ from serving import HANG, Broker, Unique
         torch.ones(3, requires_grad=True),
         torch.nn.Parameter(torch.ones(2, 2)),
         torch.ones(1).expand(4, 4),
+        torch.ones(2, dtype=torch.float16),
+        torch.tensor([True, False]),
+        torch.tensor([0, 255], dtype=torch.uint8),
+        torch.tensor([-128, 127], dtype=torch.int8),
     ],
 )
 def test_tensors_are_taken(tensor: Any) -> None:
@@ -39,10 +43,8 @@ def test_tensors_are_taken(tensor: Any) -> None:
 @pytest.mark.parametrize(
     ("tensor", "error", "text"),
     [
-        (torch.ones(2, dtype=torch.bfloat16), pserver.BadDtype, "torch.Tensor of torch.bfloat16"),
-        (torch.ones(2, dtype=torch.float16), pserver.BadDtype, "torch.float16"),
-        (torch.ones(2, dtype=torch.bool), pserver.BadDtype, "torch.bool"),
-        (torch.ones(2, dtype=torch.uint8), pserver.BadDtype, "torch.uint8"),
+        (torch.ones(2, dtype=torch.int16), pserver.BadDtype, "torch.int16"),
+        (torch.ones(2, dtype=torch.complex64), pserver.BadDtype, "torch.complex64"),
         (torch.ones(2, device="meta"), pserver.Error, "meta"),
         (torch.ones(2).to_sparse(), pserver.Error, "torch.Tensor"),
     ],
@@ -52,13 +54,28 @@ def test_others_are_refused(tensor: Any, error: type[pserver.Error], text: str) 
         to_array(tensor, "w")
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_bfloat16_is_viewed_by_its_bits(transposed: bool) -> None:
+    tensor = torch.nn.Parameter(torch.tensor([[1.5, -2.0, 3.0], [0.0, -0.0, 1e-40]]).bfloat16())
+    given = tensor.t() if transposed else tensor
+    array = to_array(given, "w")
+    bits = given.detach().contiguous().view(torch.int16).numpy().view(np.uint16)
+    np.testing.assert_array_equal(array.view(np.uint16), bits)
+    assert array.dtype == pserver.bfloat16
+    if transposed:
+        return
+    assert array.ctypes.data == tensor.data_ptr()
+    to_out(tensor, "out").view(np.uint16)[...] = 0x3F80
+    assert tensor.tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
 def test_tensors_are_read_into() -> None:
     tensor = torch.zeros(2, 3)
     parameter = torch.nn.Parameter(torch.zeros(2, 3))
     for each in (tensor, parameter):
         to_out(each, "out")[...] = 4
         assert each.tolist() == [[4, 4, 4], [4, 4, 4]]
-    for wrong in (tensor.T, torch.zeros(2, dtype=torch.float16), torch.zeros(2, device="meta")):
+    for wrong in (tensor.T, torch.zeros(2, dtype=torch.int16), torch.zeros(2, device="meta")):
         with pytest.raises(pserver.Error, match="^out: expected"):
             to_out(wrong, "out")
 

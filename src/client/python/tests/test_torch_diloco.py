@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, Dict, Iterator, List
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -49,6 +50,29 @@ def values(model: Any) -> Dict[str, Any]:
     """A copy of the floating point tensors, which are what is exchanged."""
     state = model.state_dict().items()
     return {name: value.clone() for name, value in state if value.is_floating_point()}
+
+
+def test_half_floats_of_a_job_and_bools_are_exchanged_as_they_are(ps: pserver.Client) -> None:
+    model = network().bfloat16()
+    model.register_buffer("mask", torch.tensor([True, False]))
+    model.register_buffer("codes", torch.tensor([3, 255], dtype=torch.uint8))
+    assert ps.begin_init()
+    ps.init_params(model.state_dict(), optimizer="sgd", learning_rate=1.0)
+    ps.finish_init()
+    inner = torch.optim.SGD(model.parameters(), lr=0.5)
+    outer = dict(optimizer="sgd", lr=1.0)
+    with pserver.torch.DiLoCo(ps, model, inner, sync_every=3, outer=outer, encoding=None):
+        for step in range(6):
+            inner.zero_grad()
+            model[0](torch.ones(2, 6).bfloat16()).sum().backward()
+            inner.step()
+            model.mask.logical_not_()
+    weight = ps.pull("0.weight")
+    assert weight.dtype == pserver.bfloat16
+    bits = model[0].weight.detach().view(torch.int16).numpy()
+    np.testing.assert_array_equal(weight.view(np.int16), bits)
+    assert not torch.equal(model[0].weight, network().bfloat16()[0].weight)
+    assert model.mask.tolist() == [True, False] and ps.pull("codes").tolist() == [3, 255]
 
 
 class Reference:

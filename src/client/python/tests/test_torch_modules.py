@@ -52,9 +52,10 @@ def test_a_tied_weight_has_the_name_that_is_known() -> None:
 def test_buffers_that_no_job_can_hold_are_left_out() -> None:
     module = nn.Linear(2, 2)
     module.register_buffer("mask", torch.ones(2, dtype=torch.bool))
+    module.register_buffer("short", torch.ones(2, dtype=torch.int16))
     module.register_buffer("empty", torch.ones(0))
     module.register_buffer("cache", torch.ones(2), persistent=False)
-    assert list(module_tensors(module)) == ["weight", "bias"]
+    assert list(module_tensors(module)) == ["weight", "bias", "mask"]
 
 
 def test_every_refused_tensor_is_named() -> None:

@@ -138,12 +138,63 @@ def test_a_job_may_hold_a_tied_weight_under_any_of_its_names(new_job: NewJob) ->
     np.testing.assert_array_equal(model["embed"].weight.detach().numpy(), after)
 
 
-def test_half_precision_is_held_as_float32(ps: pserver.Client) -> None:
+def test_half_precision_that_is_trained_is_held_as_float32(ps: pserver.Client) -> None:
     model, other = network(1).bfloat16(), network(2)
+    model[0].weight.requires_grad_(False)
     pserver.torch.sync(ps, model)
-    assert ps.pull("0.weight").dtype == np.float32
-    pserver.torch.sync(ps, other)
-    assert has_state(other.bfloat16(), model.state_dict())
+    assert ps.pull("0.bias").dtype == np.float32
+    # Nothing rounds what is not updated.
+    assert ps.pull("0.weight").dtype == pserver.bfloat16
+    pserver.torch.sync(ps, other.bfloat16())
+    assert has_state(other, model.state_dict())
+
+
+class Kinds(nn.Module):  # type: ignore[misc]
+    """A layer with buffers of every kind that is not averaged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.register_buffer("mask", torch.tensor([True, False]))
+        self.register_buffer("codes", torch.tensor([0, 255], dtype=torch.uint8))
+        self.scale = nn.Parameter(torch.tensor([-128, 127], dtype=torch.int8), requires_grad=False)
+
+
+def test_bools_and_integers_of_8_bits_are_held_as_they_are(ps: pserver.Client) -> None:
+    model, other = Kinds(), Kinds()
+    pserver.torch.sync(ps, model, optimizer="sgd", learning_rate=0.1)
+    assert [ps.pull(name).dtype for name in ("mask", "codes", "scale")] == ["?", "u1", "i1"]
+    optimizer = pserver.torch.Optimizer(ps, model.parameters())
+    model.layer(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    model.mask.logical_not_()
+    model.codes.fill_(7)
+    pserver.torch.push_buffers(ps, model)
+    assert not pserver.torch.sync(ps, other)
+    assert has_state(other, model.state_dict())
+    assert other.mask.tolist() == [False, True] and other.scale.tolist() == [-128, 127]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_job_that_holds_half_floats_is_adopted_and_trained(
+    ps: pserver.Client, dtype: Any
+) -> None:
+    values = network(3).to(dtype).state_dict()
+    if ps.begin_init():
+        ps.init_params(values, optimizer="sgd", learning_rate=0.5)
+        ps.finish_init()
+    model = network(1).to(dtype)
+    assert not pserver.torch.sync(ps, model)
+    assert has_state(model, values)
+    optimizer = pserver.torch.Optimizer(ps, model.parameters())
+    # PyTorch multiplies no float16 on every processor.
+    gradient = model[0].bias.grad = torch.tensor([0.1, -0.3, 7.0, 1e-3], dtype=dtype)
+    optimizer.step()
+    # In float32, rounded once.
+    expected = (values["0.bias"].float() - 0.5 * gradient.float()).to(dtype)
+    assert torch.equal(model[0].bias, expected)
+    with pytest.raises(pserver.BadDtype, match=f"{str(dtype)[6:]} in the job, float32 in"):
+        pserver.torch.sync(ps, network(1))
 
 
 def test_each_parameter_can_have_a_configuration_of_its_own(ps: pserver.Client) -> None:

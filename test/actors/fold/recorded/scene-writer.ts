@@ -6,12 +6,14 @@ import {
 } from "../../../../src/protocol/config/index.ts";
 import {
   bytesOf,
+  type Dtype,
   dtypeOf,
   type Encoding,
   encodedBytes,
   type TensorData,
 } from "../../../../src/protocol/dtypes.ts";
 import { encodeElements } from "../../../../src/protocol/encoding/encoding.ts";
+import { toNumbers } from "../../../../src/protocol/encoding/half-floats.ts";
 import {
   partCounts,
   partIndexBytes,
@@ -36,6 +38,8 @@ export interface Update {
   readonly trainer?: string;
   readonly parameter: string;
   readonly data: TensorData;
+  /** By default that of the bare array. */
+  readonly dtype?: Dtype;
   /** By default a gradient that says no more. */
   readonly operation?: PushOperation;
   readonly encoding?: Encoding;
@@ -65,16 +69,20 @@ export class SceneWriter {
     data: TensorData,
     config: ParameterConfigInput,
     shape: readonly number[] = [data.length],
+    dtype: Dtype = dtypeOf(data),
   ): void {
-    this.#journal.declare(data, { parameter, config, shape });
-    this.#journal.init(data, { ...this.#sender("alice"), parameter, config, shape });
+    this.#journal.declare(data, { parameter, config, shape, dtype });
+    this.#journal.init(data, { ...this.#sender("alice"), parameter, config, shape, dtype });
   }
 
   push(update: Update): void {
     const { trainer = "alice", parameter, data, operation = { op: "grad" }, encoding } = update;
+    const { dtype = dtypeOf(data) } = update;
     const elements = encoding === undefined ? bytesOf(data) : encoded(encoding, data);
     const norm =
-      encoding === undefined ? l2Norm(data) : encodedNorm(encoding, elements, data.length);
+      encoding === undefined
+        ? l2Norm(toNumbers(dtype, data))
+        : encodedNorm(encoding, elements, data.length);
     const index = update.part && {
       rows: Uint32Array.from(update.part.rows),
       ...(update.part.inner === undefined ? {} : { inner: Uint32Array.from(update.part.inner) }),
@@ -86,7 +94,7 @@ export class SceneWriter {
     this.#journal.trainer(sender, payload, (head) => ({
       verb: "push",
       ...head,
-      dtype: dtypeOf(data),
+      dtype,
       norm,
       operation,
       ...(encoding === undefined ? {} : { encoding }),
@@ -123,8 +131,8 @@ export class SceneWriter {
     this.#journal.append(SUBJECTS.note(SHARD, trainer), payload);
   }
 
-  set(parameter: string, data: TensorData): void {
-    this.#journal.set(data, { ...this.#sender("alice"), parameter });
+  set(parameter: string, data: TensorData, dtype: Dtype = dtypeOf(data)): void {
+    this.#journal.set(data, { ...this.#sender("alice"), parameter, dtype });
   }
 
   /** Tells that a trainer has ended a step. */

@@ -7,6 +7,8 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../../../src/protocol/config/index.ts";
+import type { HalfDtype } from "../../../../src/protocol/dtypes.ts";
+import { toHalfFloats } from "../../../../src/protocol/encoding/half-floats.ts";
 import { batches, batchRefusals, batchSteps, notes, rulesAgain } from "./batches.ts";
 import { clocks, declarations, forget, initializations, sessions, waste } from "./grants.ts";
 import { extremes, limits, refusals, restoredStates, stepRefusals } from "./refusals.ts";
@@ -142,6 +144,105 @@ const integers: Scene = (writer) => {
   writer.push({ parameter: "int64", data: BigInt64Array.of(1n, 1n, 1n) });
 };
 
+const HALVES = ["bfloat16", "float16"] as const;
+
+/** Half floats by rules with slots and without, by rows, in parts, in batches, and with NaNs of any bits. */
+const halfFloats: Scene = (writer) => {
+  writer.rules();
+  const adam = { optimizer: "adam", learningRate: 0.1, clipNorm: 3, l1: 0.01 } as const;
+  const bits = (dtype: HalfDtype, count: number) => toHalfFloats(dtype, floats(count));
+  for (const dtype of HALVES) {
+    const [plain, ruled, rows, any] = ["plain", "ruled", "rows", "any"].map((name) => dtype + name);
+    if (!plain || !ruled || !rows || !any) continue;
+    writer.init(plain, bits(dtype, 9), { learningRate: 0.5 }, [9], dtype);
+    writer.init(ruled, bits(dtype, 13), adam, [13], dtype);
+    writer.init(rows, bits(dtype, 21), { ...adam, sparse: true }, [7, 3], dtype);
+    writer.init(any, Uint16Array.of(0x7fc1, 0xffff, 1), { allowNonFinite: true }, [3], dtype);
+    for (let step = 0; step < 3; step++) {
+      writer.push({ parameter: plain, data: bits(dtype, 9), dtype });
+      writer.push({ parameter: ruled, data: bits(dtype, 13), dtype });
+      writer.push({ parameter: rows, data: bits(dtype, 6), dtype, part: { rows: [step, 6] } });
+    }
+    const mix = { op: "mix", alpha: 0.3, beta: 1.7 } as const;
+    const part = { rows: [0, 5], inner: [0, 2] };
+    writer.push({ parameter: rows, data: bits(dtype, 4), dtype, part, operation: mix });
+    writer.push({ parameter: any, data: Uint16Array.of(1, 0, 0x7f80), dtype, operation: mix });
+    writer.set(any, Uint16Array.of(0x7f81, 0x7c01, 0x8000), dtype);
+    writer.set(plain, Uint16Array.of(0x7fc1, 0, 0, 0, 0, 0, 0, 0, 0), dtype);
+    const change = { kind: "push", operation: { op: "grad" } } as const;
+    writer.batch([
+      { parameter: plain, data: bits(dtype, 9), dtype, change },
+      { parameter: ruled, data: bits(dtype, 13), dtype, change },
+      { parameter: any, data: Uint16Array.of(1, 2, 3), dtype, change: { kind: "set" } },
+    ]);
+  }
+};
+
+/** Half floats in steps. */
+const halfSteps: Scene = (writer) => {
+  writer.rules({ mode: "sync", trainers: 1 });
+  const config = { optimizer: "momentum", learningRate: 0.1, momentum: 0.9 } as const;
+  for (const dtype of HALVES) {
+    const bits = (count: number) => toHalfFloats(dtype, floats(count));
+    writer.init(dtype, bits(6), config, [6], dtype);
+    writer.init(`${dtype}-rows`, bits(8), { ...config, sparse: true }, [4, 2], dtype);
+  }
+  writer.journal.host({ verb: "members", revision: 1, started: true, trainers: ["alice"] });
+  for (let step = 1; step <= 3; step++) {
+    for (const dtype of HALVES) {
+      const bits = (count: number) => toHalfFloats(dtype, floats(count));
+      const operation = { op: "grad", step } as const;
+      writer.push({ parameter: dtype, data: bits(6), dtype, operation });
+      const part = { rows: [step, 3] };
+      writer.push({
+        parameter: `${dtype}-rows`,
+        data: bits(part.rows.length * 2),
+        dtype,
+        part,
+        operation,
+      });
+      if (step === 3) break;
+    }
+    if (step < 3) writer.clock("alice", step);
+  }
+};
+
+/** Integers of 8 bits, which wrap and are held at their ends, and bools, which are only set. */
+const bytes: Scene = (writer) => {
+  writer.rules();
+  writer.init("uint8", Uint8Array.of(255, 1, 0, 7, 8), { optimizer: "none" });
+  writer.init("int8", Int8Array.of(127, -1, 0), { optimizer: "none", sparse: true }, [3, 1]);
+  writer.init("bool", Uint8Array.of(0, 1, 1), {}, [3], "bool");
+  writer.init("two", Uint8Array.of(0, 2), {}, [2], "bool");
+  writer.push({ parameter: "uint8", data: Uint8Array.of(1, 255, 9, 3, 4) });
+  writer.push({ parameter: "int8", data: Int8Array.of(1, -128), part: { rows: [0, 2] } });
+  const mix = { op: "mix", alpha: 1.5, beta: -2.5 } as const;
+  writer.push({
+    parameter: "uint8",
+    data: Uint8Array.of(1, 2, 3),
+    operation: mix,
+    part: { rows: [0, 2, 4] },
+  });
+  writer.push({ parameter: "int8", data: Int8Array.of(100, -100, 3), operation: mix });
+  const bools = Uint8Array.of(1, 0, 1);
+  writer.push({ parameter: "bool", data: bools, dtype: "bool" });
+  writer.push({ parameter: "bool", data: bools, dtype: "bool", operation: mix });
+  writer.set("bool", Uint8Array.of(1, 0, 3), "bool");
+  writer.set("bool", bools, "bool");
+  const set = { kind: "set" } as const;
+  writer.batch([
+    { parameter: "uint8", data: Uint8Array.of(1, 2, 3, 4, 5), change: set },
+    { parameter: "bool", data: Uint8Array.of(0, 0, 255), dtype: "bool", change: set },
+  ]);
+  writer.batch([
+    { parameter: "bool", data: bools, dtype: "bool", change: { kind: "push", operation: mix } },
+  ]);
+  writer.batch([
+    { parameter: "int8", data: Int8Array.of(1, 2, 3), change: { kind: "push", operation: mix } },
+    { parameter: "bool", data: Uint8Array.of(0, 1, 0), dtype: "bool", change: set },
+  ]);
+};
+
 /** Three trainers in steps; the last of three backups comes late, one goes and comes again. */
 function stepsScene(synchronization: SynchronizationInput): Scene {
   return (writer) => {
@@ -195,6 +296,9 @@ const SCENES: Readonly<Record<string, Scene>> = {
   sparse,
   "parts-and-encodings": partsAndEncodings,
   integers,
+  "half-floats": halfFloats,
+  "half-steps": halfSteps,
+  bytes,
   "sync-mean": stepsScene({ mode: "sync", trainers: 3, backups: 0 }),
   "sync-backup": stepsScene({ mode: "sync", trainers: 2, backups: 1, reduce: "sum" }),
   ssp: stepsScene({ mode: "ssp", trainers: 3, staleness: 1 }),

@@ -17,10 +17,10 @@ from ..client import Client
 from ..config import with_keywords
 from ..errors import BadConfig, BadValue
 from ..records import Params
-from ._modules import HELD_AS, distinct, held_dtype, module_tensors, names_by_id
+from ._modules import HELD_AS, distinct, held_in, module_tensors, names_by_id, short
 from ._spectral import SpectralVectors, overwrite, spectral_vectors, vector_names
 from ._sync import sync
-from ._tensors import StepCalls
+from ._tensors import StepCalls, as_array
 
 
 class DiLoCo:
@@ -44,7 +44,7 @@ class DiLoCo:
     After each exchange all tensors of floats are equal in all trainers. Which of them are trained is looked
     at in each exchange: a parameter that is frozen is sent only if it has changed, and adopted if another
     trainer has changed it. Buffers are averaged, and none gets another sign than it has in all trainers. The
-    vectors of a spectral norm are computed from the new weights instead. Integers do not change. Several
+    vectors of a spectral norm are computed from the new weights instead. Integers and bools do not change. Several
     fragments are exchanged together, under the names "0.…", "1.…".
 
     ``exclude`` names tensors that are not exchanged, such as buffers of a module of one's own whose mean means
@@ -123,7 +123,9 @@ class DiLoCo:
         held = module_tensors(self._model, set(names_by_id(self._ps).values()))
         self._forms = _forms_of(held)
         tensors = _exchanged(held)
-        self._begin = {name: _held(tensor, copy=True) for name, tensor in tensors.items()}
+        self._begin = {
+            name: self._held(name, tensor, copy=True) for name, tensor in tensors.items()
+        }
         self._read = {}
         self._excluded = _matching(tensors, self._exclude)
         trained = {name for name, tensor in tensors.items() if is_trained(tensor)}
@@ -169,6 +171,11 @@ class DiLoCo:
         self._end_exchange()
         self.outer_steps += 1
 
+    def _held(self, name: str, tensor: torch.Tensor, copy: bool = False) -> torch.Tensor:
+        """Returns the tensor's values in host memory, in the element type that the job holds."""
+        dtype = held_in(self._ps, name, tensor)
+        return tensor.detach().to("cpu", dtype, copy=copy).contiguous()
+
     def _warn_of_step(self) -> None:
         self._hook.remove()
         warnings.warn(
@@ -213,12 +220,12 @@ class DiLoCo:
         for name, tensor in tensors.items():
             if name in self._sent:
                 continue
-            begin, now = self._begin[name], _held(tensor)
+            begin, now = self._begin[name], self._held(name, tensor)
             if not isinstance(tensor, nn.Parameter):
                 change = change_of_buffer(begin, now, kind.trainers + kind.backups)
-                calls.add(name, change.numpy(), exact=True)
+                calls.add(name, as_array(change), exact=True)
             elif is_trained(tensor) or not torch.equal(begin, now):
-                calls.add(name, (begin - now).numpy())
+                calls.add(name, as_array(begin - now))
         late = 0 if not self._sent else self.late_blocks
         try:
             late += calls.send(self._ps, timeout=self._timeout)
@@ -237,7 +244,7 @@ class DiLoCo:
         outs: Dict[Optional[Encoding], Dict[str, np.ndarray[Any, Any]]] = {}
         for name, tensor in tensors.items():
             if name not in own:
-                values = self._begin[name].numpy()
+                values = as_array(self._begin[name])
                 is_encoded = is_trained(tensor) and values.dtype == np.float32
                 outs.setdefault(self._pull_encoding if is_encoded else None, {})[name] = values
         # After an error the memory holds an unknown mixture, which must be read again.
@@ -266,12 +273,15 @@ class DiLoCo:
             self._begin[name].copy_(tensor.detach())
 
 
-#: Shape and element type with which a job holds a tensor.
+#: Shape of a tensor, and the element type in which it is updated.
 Form = Tuple[Tuple[int, ...], str]
 
 
 def _forms_of(tensors: Mapping[str, torch.Tensor]) -> Dict[str, Form]:
-    return {name: (tuple(tensor.shape), held_dtype(tensor)) for name, tensor in tensors.items()}
+    return {
+        name: (tuple(tensor.shape), short(HELD_AS[tensor.dtype]))
+        for name, tensor in tensors.items()
+    }
 
 
 def _shown(form: Form) -> str:
@@ -320,10 +330,6 @@ def _one_module(fragments: Union[nn.Module, Sequence[nn.Module]]) -> nn.Module:
         return fragments
     modules = list(fragments)
     return modules[0] if len(modules) == 1 else nn.ModuleList(modules)
-
-
-def _held(tensor: torch.Tensor, copy: bool = False) -> torch.Tensor:
-    return tensor.detach().to("cpu", HELD_AS[tensor.dtype], copy=copy).contiguous()
 
 
 def _check_steps(ps: Client) -> None:

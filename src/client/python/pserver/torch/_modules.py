@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Collection, Dict, Iterator, List, MutableMapping, Optional, Set, Tuple
+from typing import Collection, Dict, Iterator, List, Mapping, MutableMapping, Optional, Set, Tuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
@@ -10,11 +10,13 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parameter import is_lazy
 
+from .._arrays import name_of
 from ..client import Client
 from ..errors import BadValue
+from ..records import ParameterInfo
 
-#: The element type in which the server holds a tensor. Half precision is good enough for computing and
-#: for sending, but small updates of a half-precision value would round to nothing.
+#: The element type in which the server holds a tensor that is updated. Half precision is good enough for
+#: computing and for sending, but small updates of a half-precision value would round to nothing.
 HELD_AS = {
     torch.float32: torch.float32,
     torch.float64: torch.float64,
@@ -22,6 +24,9 @@ HELD_AS = {
     torch.bfloat16: torch.float32,
     torch.int32: torch.int32,
     torch.int64: torch.int64,
+    torch.bool: torch.bool,
+    torch.uint8: torch.uint8,
+    torch.int8: torch.int8,
 }
 
 
@@ -59,7 +64,7 @@ def _parts(module: nn.Module, prefix: str, seen: Set[nn.Module]) -> Iterator[Tup
 def module_tensors(module: nn.Module, known: Collection[str] = ()) -> Dict[str, torch.Tensor]:
     """Returns the tensors of a module that a job holds, by the names that they have in the module.
 
-    Those are its parameters and persistent buffers of floats and of 32 or 64 bit integers, each once: a
+    Those are its parameters and persistent buffers of floats, of bools, and of integers except those of 16 bits, each once: a
     tied weight has its first name, or the first of its names that is in ``known`` if that one is not: a file
     from which a job was loaded may have another of them. The names are those of ``state_dict()``, without what wrappers add; what
     an overridden ``state_dict`` leaves out is there, too, because it is trained all the same. Buffers of
@@ -120,9 +125,21 @@ def is_frozen(tensor: torch.Tensor) -> bool:
     return isinstance(tensor, nn.Parameter) and not tensor.requires_grad
 
 
-def held_dtype(tensor: torch.Tensor) -> str:
-    """Returns the name of the element type in which a job holds the tensor."""
-    return short(HELD_AS[tensor.dtype])
+def held_dtype(tensor: torch.Tensor) -> torch.dtype:
+    """Returns the element type in which a job holds the tensor if it gets it from this module: that of a frozen
+    parameter, which no update rounds, is its own."""
+    return tensor.dtype if is_frozen(tensor) else HELD_AS[tensor.dtype]
+
+
+def fits_dtype(tensor: torch.Tensor, held: str) -> bool:
+    """Whether a job that holds parameters of this element type can hold the tensor."""
+    return held in (short(tensor.dtype), short(HELD_AS[tensor.dtype]))
+
+
+def torch_dtype(info: ParameterInfo) -> Optional[torch.dtype]:
+    """Returns the element type of a parameter of a job; None if no module has it."""
+    found = getattr(torch, name_of(info.dtype), None)
+    return found if isinstance(found, torch.dtype) else None
 
 
 def sparse_weights(module: nn.Module) -> Set[int]:
@@ -201,16 +218,24 @@ def _shares(name: str, owner: str) -> str:
 
 # The references are weak on both sides, so that this keeps neither a client nor a module alive. Two modules
 # may have tensors of the same names.
+#: The element types in which jobs hold what was synchronized, by name.
+_held: MutableMapping[Client, Dict[str, torch.dtype]] = WeakKeyDictionary()
 _synced: MutableMapping[Client, MutableMapping[Tuple[str, int], torch.Tensor]] = WeakKeyDictionary()
 
 
-def remember(ps: Client, tensors: Dict[str, torch.Tensor]) -> None:
-    """Remembers the names of a module's tensors in the client's job."""
+def remember(ps: Client, tensors: Dict[str, torch.Tensor], held: Mapping[str, torch.dtype]) -> None:
+    """Remembers the names of a module's tensors in the client's job, and the element types that they have there."""
+    _held.setdefault(ps, {}).update(held)
     known = _synced.setdefault(ps, WeakValueDictionary())
     for name, tensor in tensors.items():
         # The name under which a tensor was synchronized last is to be the last one.
         known.pop((name, id(tensor)), None)
         known[name, id(tensor)] = tensor
+
+
+def held_in(ps: Client, name: str, tensor: torch.Tensor) -> torch.dtype:
+    """Returns the element type in which the client's job holds a tensor of this name."""
+    return _held.get(ps, {}).get(name) or held_dtype(tensor)
 
 
 def names_by_id(ps: Client) -> Dict[int, str]:

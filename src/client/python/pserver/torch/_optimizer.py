@@ -22,7 +22,7 @@ from torch.nn.parameter import is_lazy
 from .._arguments import Encoding
 from ..client import Client
 from ..errors import BadShape, BadValue, UnknownParameter
-from ._modules import names_by_id, without_wrappers
+from ._modules import names_by_id, torch_dtype, without_wrappers
 from ._tensors import HostMemory, StepCalls, pull_into, to_gradient
 
 #: What a group may have: its tensors, their names and its rate, and what schedulers note there. Everything else
@@ -90,7 +90,9 @@ class Optimizer(torch.optim.Optimizer):
         self._pull_encoding = pull_encoding
         self._stored_is_enough = stored_is_enough
         self._timeout = timeout
-        self._shapes = {info.name: tuple(info.shape) for info in ps.list_params(timeout=timeout)}
+        held = ps.list_params(timeout=timeout)
+        self._shapes = {info.name: tuple(info.shape) for info in held}
+        self._dtypes = {info.name: torch_dtype(info) for info in held}
         self._names: Dict[torch.Tensor, str] = {}
         self._gradients: Dict[str, HostMemory] = {}
         self._values: Dict[str, HostMemory] = {}
@@ -109,6 +111,7 @@ class Optimizer(torch.optim.Optimizer):
             "_stored_is_enough",
             "_timeout",
             "_shapes",
+            "_dtypes",
             "_names",
             "late_blocks",
         )
@@ -117,8 +120,8 @@ class Optimizer(torch.optim.Optimizer):
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._gradients = {name: HostMemory() for name in self._names.values()}
-        self._values = {name: HostMemory() for name in self._names.values()}
+        self._gradients = {name: self._memory(name) for name in self._names.values()}
+        self._values = {name: self._memory(name) for name in self._names.values()}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Takes the groups' rates of an optimizer of this class.
@@ -149,8 +152,8 @@ class Optimizer(torch.optim.Optimizer):
         for tensor, name in names.items():
             if name is not None:
                 self._names[tensor] = name
-                self._gradients[name] = HostMemory()
-                self._values[name] = HostMemory()
+                self._gradients[name] = self._memory(name)
+                self._values[name] = self._memory(name)
 
     @overload
     def step(self, closure: None = ...) -> None: ...
@@ -197,6 +200,9 @@ class Optimizer(torch.optim.Optimizer):
         pull_into(
             self._ps, tensors, self._values, encoding=self._pull_encoding, timeout=self._timeout
         )
+
+    def _memory(self, name: str) -> HostMemory:
+        return HostMemory(self._dtypes.get(name))
 
     def _name_of(
         self, entry: Union[torch.Tensor, Tuple[str, torch.Tensor]], known: Mapping[int, str]

@@ -12,7 +12,7 @@ from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import _SpectralNorm
 
 from ..client import Client
-from ._modules import HELD_AS, parts
+from ._modules import HELD_AS, held_in, parts
 from ._tensors import HostMemory
 
 # In the package the function of this name hides the module.
@@ -63,7 +63,9 @@ def vector_names(vectors: Sequence[SpectralVectors]) -> Set[str]:
 
 def overwrite(ps: Client, tensors: Mapping[str, torch.Tensor], **options: Any) -> None:
     """Gives the job these values, by one call; does nothing without any."""
-    values: Dict[str, Any] = {name: HostMemory().read(tensor) for name, tensor in tensors.items()}
+    values: Dict[str, Any] = {
+        name: HostMemory(held_in(ps, name, tensor)).read(tensor) for name, tensor in tensors.items()
+    }
     if values:
         ps.set_params(values, **options)
 

@@ -9,12 +9,23 @@ import torch
 from torch import nn
 
 from .._arguments import to_number
+from .._arrays import name_of
 from .._error import Error
 from ..client import Client
 from ..config import ConfigInput, to_config, with_keywords
 from ..errors import BadDtype, BadShape, BadValue, UnknownParameter
 from ..records import ParameterInfo
-from ._modules import held_dtype, module_tensors, names_by_id, remember, sparse_weights
+from ._modules import (
+    fits_dtype,
+    held_dtype,
+    held_in,
+    module_tensors,
+    names_by_id,
+    remember,
+    short,
+    sparse_weights,
+    torch_dtype,
+)
 from ._spectral import overwrite, spectral_vectors, vector_names
 from ._tensors import HostMemory, pull_into
 
@@ -42,10 +53,12 @@ def sync(
 
     If several trainers call this at once, one is selected to initialize the job; the others wait for
     it, and one takes its place if it dies. Later trainers adopt the job's values. The job holds the
-    module's parameters and its persistent buffers of floats and of 32 or 64 bit integers, by their
+    module's parameters and its persistent buffers of floats, of bools, and of integers except those of 16 bits, by their
     names in the module, which are those of ``state_dict()`` without what ``torch.compile`` and
     ``DataParallel`` add; a tied weight has its first name, or the one that a job has for it which was
-    loaded from a file. Values of half precision are held as float32.
+    loaded from a file. A job that gets its values here holds tensors of half precision as float32, because small
+    updates of half floats would round to nothing; those of frozen parameters as they are. A job that was loaded from
+    a file holds what the file has, and computes with half floats as float32.
 
     ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_params``; only
     those of the first trainer count. If ``config`` is a function, it gets each parameter's name and
@@ -58,7 +71,7 @@ def sync(
     it gives up the initialization, and another trainer can be selected.
     """
     tensors = module_tensors(model)
-    memory = {name: HostMemory() for name in tensors}
+    memory = {name: HostMemory(held_dtype(tensor)) for name, tensor in tensors.items()}
     # Whatever can fail in this process does so before the job knows of this trainer.
     values = {name: memory[name].read(tensor) for name, tensor in tensors.items()}
     configs = _configs_of(model, tensors, config, keywords)
@@ -68,10 +81,10 @@ def sync(
     else:
         held = {info.name: info for info in ps.list_params(timeout=timeout)}
         tensors = module_tensors(model, held)
-        memory = dict(zip(tensors, memory.values()))
         _check(ps, tensors, held)
+        memory = {name: HostMemory(torch_dtype(held[name])) for name in tensors}
     pull_into(ps, tensors, memory, timeout=timeout)
-    remember(ps, tensors)
+    remember(ps, tensors, {name: place.dtype for name, place in memory.items() if place.dtype})
     return selected
 
 
@@ -103,7 +116,7 @@ def push_buffers(
 ) -> None:
     """Sends the module's buffers, such as the running statistics of a batch norm, to the job.
 
-    Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers and the
+    Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers and bools and the
     vectors of spectral norms are overwritten. ``Optimizer`` does not send buffers, so call this before a
     model is saved: at the end in one trainer, or from time to time in each of n trainers with weight 1/n.
     ``timeout`` is for each call, in seconds. Raises BadValue for a weight outside of 0 to 1.
@@ -116,7 +129,7 @@ def push_buffers(
         if isinstance(tensor, nn.Parameter):
             continue
         if tensor.is_floating_point() and name not in vectors:
-            value = HostMemory().read(tensor)
+            value = HostMemory(held_in(ps, name, tensor)).read(tensor)
             ps.push(name, value, 1.0 - weight, weight, timeout=timeout)
         else:
             whole[name] = tensor
@@ -165,16 +178,16 @@ def _check(
     errors: List[Type[Error]] = []
     for name, tensor in tensors.items():
         info = held.get(name)
-        shape, dtype = tuple(tensor.shape), held_dtype(tensor)
+        shape, dtype = tuple(tensor.shape), short(tensor.dtype)
         if info is None:
             errors.append(UnknownParameter)
             wrong.append(f"{name!r} is not in the job")
         elif tuple(info.shape) != shape:
             errors.append(BadShape)
             wrong.append(f"{name!r} has {tuple(info.shape)} in the job, {shape} in the module")
-        elif str(info.dtype) != dtype:
+        elif not fits_dtype(tensor, name_of(info.dtype)):
             errors.append(BadDtype)
-            wrong.append(f"{name!r} holds {info.dtype} in the job, {dtype} in the module")
+            wrong.append(f"{name!r} holds {name_of(info.dtype)} in the job, {dtype} in the module")
     if wrong:
         text = f"expected a module that fits job {ps.job!r}, which is initialized, or another job; "
         raise errors[0](text + "received one of which " + "; ".join(wrong))

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 
 from .._arguments import Encoding
+from .._arrays import bfloat16
 from ..client import Client
 from ..records import Rows
-from ._modules import HELD_AS, distinct
+from ._modules import distinct, held_dtype, held_in
 
 
 class HostMemory:
@@ -20,7 +21,9 @@ class HostMemory:
     in C order, made once and reused; pinned if the tensor is on a GPU.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: Optional[torch.dtype] = None) -> None:
+        """``dtype``: the element type of the parameter; None stands for that of ``held_dtype``."""
+        self.dtype = dtype
         self._copy: Optional[torch.Tensor] = None
 
     def read(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
@@ -28,11 +31,11 @@ class HostMemory:
         held = self.of(tensor)
         if held is self._copy:
             held.copy_(tensor.detach())
-        return _as_array(held)
+        return as_array(held)
 
     def receive(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
         """Returns memory for the tensor's new values; ``received`` gives them to the tensor."""
-        return _as_array(self.of(tensor))
+        return as_array(self.of(tensor))
 
     def received(self, tensor: torch.Tensor) -> None:
         """Gives the tensor the values that were written since ``receive``, and informs autograd."""
@@ -51,7 +54,7 @@ class HostMemory:
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the memory as a tensor. It is looked up each time, because a module may be moved or
         converted."""
-        dtype = HELD_AS[tensor.dtype]
+        dtype = self.dtype or held_dtype(tensor)
         is_own = tensor.device.type == "cpu" and tensor.dtype is dtype
         # numpy cannot view a tensor whose memory has the opposite sign.
         if is_own and tensor.is_contiguous() and not tensor.is_neg():
@@ -79,7 +82,11 @@ def pull_into(
     ``encoding`` applies to those that the job holds as float32. ``memory`` is reused if given. After an error,
     tensors that are written in place may hold any mixture of old and new values; the next pull repairs that.
     """
-    places = {name: HostMemory() for name in tensors} if memory is None else memory
+    places = (
+        {name: HostMemory(held_in(ps, name, tensor)) for name, tensor in tensors.items()}
+        if memory is None
+        else memory
+    )
     out = {name: places[name].receive(tensor) for name, tensor in tensors.items()}
     wide = {name: array for name, array in out.items() if array.dtype != np.float32}
     if encoding is None or not out.keys() - wide.keys():
@@ -93,7 +100,11 @@ def pull_into(
         places[name].received(tensor)
 
 
-def _as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Views a tensor on the CPU as an array; one of bfloat16, which numpy has not, by its bits."""
+    if tensor.dtype is torch.bfloat16:
+        bits: np.ndarray[Any, Any] = tensor.view(torch.int16).numpy()
+        return bits.view(bfloat16)
     array: np.ndarray[Any, Any] = tensor.numpy()
     return array
 
@@ -116,7 +127,7 @@ def to_gradient(grad: torch.Tensor, memory: HostMemory) -> Optional[Gradient]:
     if rows.indices().numel() == 0:
         return None
     ids: np.ndarray[Any, Any] = rows.indices()[0].cpu().numpy()
-    return Rows(ids, HostMemory().read(rows.values()))
+    return Rows(ids, HostMemory(memory.dtype).read(rows.values()))
 
 
 class StepCalls:
