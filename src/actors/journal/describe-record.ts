@@ -32,7 +32,7 @@ import {
   type RunChange,
 } from "../fold/batch/run-change.ts";
 import type { Block, BlockName } from "../fold/block-actor.ts";
-import { type Payload, payloadOf } from "../fold/elements.ts";
+import { computedAs, type Payload, payloadOf } from "../fold/elements.ts";
 import {
   type FoldedRecord,
   type FoldObserver,
@@ -347,9 +347,9 @@ function blockChange(change: Change, memory: Shard["memory"]): BlockChange {
   const { block, statistics: known } = change;
   const { parameter, index, dtype, version } = block;
   if (change.kind === "set") {
-    const payload = { dtype, bytes: change.data };
     // What a slot holds is no values: statistics are of these alone.
     const isValues = change.slot === undefined;
+    const payload = { dtype: isValues ? dtype : computedAs(dtype), bytes: change.data };
     const statistics = isValues ? (known ?? measure(memory, payload)) : undefined;
     return describeBlock(parameter, index, { op: "set" }, sentOf(payload), statistics, version);
   }
@@ -440,8 +440,8 @@ function unappliedChange(
   const version = block?.version;
   const { dtype } = record;
   if (record.verb !== "push") {
-    const payload = { dtype, bytes: data };
     const isValues = record.verb === "init" || record.slot === undefined;
+    const payload = { dtype: isValues ? dtype : computedAs(dtype), bytes: data };
     const statistics = isValues ? measure(shard.memory, payload) : undefined;
     const sent = sentOf(payload);
     return describeBlock(parameter, index, { op: record.verb }, sent, statistics, version);

@@ -5,23 +5,34 @@ import { describe, expect, test } from "vitest";
 import { keptSlots, slotPlan } from "../../../src/actors/fold/block-actor.ts";
 import { blockDigest } from "../../../src/actors/fold/shard.ts";
 import type { ParameterConfig } from "../../../src/protocol/config/index.ts";
+import { type HalfDtype, isHalf } from "../../../src/protocol/dtypes.ts";
+import { toHalfFloats } from "../../../src/protocol/encoding/half-floats.ts";
 import { elementsOf, Folded } from "./folded.ts";
 import { floats, fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
 
 const SHAPE = [6, 2];
 const UPDATES = 5;
 
+type Stored = "float32" | HalfDtype;
+
+function stored(dtype: Stored, length: number, seed: number): Float32Array | Uint16Array {
+  const numbers = Float32Array.from(floats("float32", length, seed));
+  return isHalf(dtype) ? toHalfFloats(dtype, numbers) : numbers;
+}
+
 function push(folded: Folded, config: ParameterConfig, seed: number): void {
   const isPart = config.sparse && seed % 2 === 1;
-  const gradient = floats("float32", isPart ? 4 : 12, seed);
+  const dtype = folded.block().dtype as Stored;
+  const gradient = stored(dtype, isPart ? 4 : 12, seed);
   const part = isPart ? { part: { rows: Uint32Array.of(1, 4) } } : {};
-  folded.journal.push(gradient, { op: "grad" }, part);
+  folded.journal.push(gradient, { op: "grad" }, { dtype, ...part });
 }
 
 /** A block trained for some updates. */
-function trained(config: ParameterConfig): Folded {
+function trained(config: ParameterConfig, dtype: Stored): Folded {
   const folded = new Folded();
-  folded.journal.init(floats("float32", 12, 99), { config, shape: SHAPE });
+  folded.journal.init(stored(dtype, 12, 99), { config, dtype, shape: SHAPE });
+  folded.apply();
   for (let seed = 0; seed < UPDATES; seed++) push(folded, config, seed);
   folded.apply();
   return folded;
@@ -31,21 +42,29 @@ function trained(config: ParameterConfig): Folded {
 function restored(from: Folded, config: ParameterConfig): Folded {
   const folded = new Folded();
   const block = from.block();
-  const { updates } = block;
-  const values = elementsOf(block.values(), Float32Array);
-  folded.journal.init(values, { config, shape: SHAPE, updates });
+  const { updates, dtype } = block;
+  const values = isHalf(dtype)
+    ? elementsOf(block.values(), Uint16Array)
+    : elementsOf(block.values(), Float32Array);
+  folded.journal.init(values, { config, dtype, shape: SHAPE, updates });
   const plan = slotPlan(block, { mode: "async" });
   for (let slot = 1; slot <= keptSlots(plan); slot++) {
-    folded.journal.setSlot(slot, "float32", elementsOf(block.slotBytes(slot), Float32Array));
+    folded.journal.setSlot(slot, dtype, elementsOf(block.slotBytes(slot), Float32Array));
   }
   folded.apply();
   return folded;
 }
 
 describe.each(OPTIMIZERS)("%s", (optimizer) => {
-  test.each([false, true])("goes on from a restored state, sparse: %s", (sparse) => {
+  test.each([
+    ["float32", false],
+    ["float32", true],
+    ["bfloat16", false],
+    ["bfloat16", true],
+    ["float16", false],
+  ] as const)("goes on from a restored state of %s, sparse: %s", (dtype, sparse) => {
     const config = fullConfig(optimizer, { sparse });
-    const original = trained(config);
+    const original = trained(config, dtype);
     const copy = restored(original, config);
     expect(blockDigest(copy.block())).toBe(blockDigest(original.block()));
     expect(copy.block().updates).toBe(UPDATES);
@@ -59,6 +78,20 @@ describe.each(OPTIMIZERS)("%s", (optimizer) => {
     expect(blockDigest(copy.block())).toBe(blockDigest(original.block()));
     expect(copy.restored().digest()).toBe(copy.shard.digest());
   });
+});
+
+test.each(["bfloat16", "float16"] as const)("slots of %s are float32, and finite", (dtype) => {
+  const folded = new Folded();
+  folded.journal.init(stored(dtype, 12, 1), { config: fullConfig("adam"), dtype, shape: SHAPE });
+  folded.apply();
+  // The lower half of these bits would be no finite half float.
+  const finite = new Float32Array(Uint32Array.from({ length: 12 }, () => 0x3f807f80).buffer);
+  folded.journal.setSlot(1, dtype, finite);
+  folded.journal.setSlot(1, dtype, new Float32Array(12).fill(Number.NaN));
+  folded.journal.setSlot(1, dtype, stored(dtype, 12, 2));
+  const codes = folded.run().map(({ code }) => code);
+  expect(codes).toEqual([undefined, "NON_FINITE", "BAD_LENGTH"]);
+  expect(elementsOf(folded.block().slotBytes(1), Float32Array)).toEqual(finite);
 });
 
 test("a step that is open keeps its sums to itself", () => {

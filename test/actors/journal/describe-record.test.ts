@@ -61,6 +61,17 @@ describe("applied", () => {
     expect(second?.block).toMatchObject({ version: 3, behind: 1, operation: { lr: undefined } });
   });
 
+  test("a slot of half floats has float32", () => {
+    const described = new Described();
+    const { journal } = described;
+    const config = { ...SGD, optimizer: "adam" };
+    journal.init(new Uint16Array(8), { dtype: "bfloat16", shape: [4, 2], config });
+    journal.setSlot(1, "bfloat16", new Float32Array(8));
+    expect(described.last().block).toMatchObject({
+      ...{ operation: { op: "set" }, dtype: "float32", elements: 8, bytes: 32, version: 2 },
+    });
+  });
+
   test("part, encoding and mix", () => {
     const described = withW({ ...SGD, sparse: true });
     const { journal } = described;

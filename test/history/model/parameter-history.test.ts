@@ -10,6 +10,7 @@ import {
 } from "../../../src/history/model-summary.ts";
 import { parameterHistory } from "../../../src/history/parameter-history.ts";
 import { LocalReplayer, replayModel } from "../../../src/history/replay/replayer.ts";
+import { toNumbers } from "../../../src/protocol/encoding/half-floats.ts";
 import { failureOf } from "../failure.ts";
 import { historyOf, type Training, trainings } from "../written-training.ts";
 
@@ -29,7 +30,8 @@ test("samples are the values that a parameter had after the records that changed
         const block = shard.block("w", 0);
         if (block === undefined || block.version === version) continue;
         version = block.version;
-        const values = [...viewElements("float32", block.values())].map(Number);
+        const { dtype } = block;
+        const values = Array.from(toNumbers(dtype, viewElements(dtype, block.values())), Number);
         expected.set(history.own.timeOf(shard.seq), values);
       }
       const until = history.cut(history.own.lastSeq);
@@ -38,20 +40,21 @@ test("samples are the values that a parameter had after the records that changed
       for (const sample of samples) {
         const finite = (expected.get(sample.timeMs) ?? []).filter(Number.isFinite);
         expect(sample.norm).toBeCloseTo(norm(finite), 9);
-        expect(sample.min).toBe(finite.length === 0 ? undefined : Math.min(...finite));
-        expect(sample.max).toBe(finite.length === 0 ? undefined : Math.max(...finite));
+        // A measurement has 0 for −0.
+        expect(sample.min).toBe(finite.length === 0 ? undefined : Math.min(...finite) + 0);
+        expect(sample.max).toBe(finite.length === 0 ? undefined : Math.max(...finite) + 0);
       }
     }),
     { numRuns: 40 },
   );
 });
 
-function long(updates: number): Training {
+function long(updates: number, dtype: Training["dtype"] = "float32"): Training {
   const values = [1, 2, 3, 4, 5, 6];
   const acts = Array.from({ length: updates }, () => {
     return { trainer: "alice", parameter: "w", kind: "gradient", values } as const;
   });
-  return { mode: "async", optimizer: "sgd", acts };
+  return { mode: "async", optimizer: "sgd", dtype, acts };
 }
 
 test("of many changes fewer are sampled, the last one always", async () => {
@@ -71,28 +74,40 @@ test("a parameter that is not there", async () => {
   });
 });
 
-test("a summary has each parameter's norm, ends and counts, and the changes since", async () => {
-  const history = historyOf(long(3));
-  const replayer = new LocalReplayer(history, signal);
-  const last = history.own.lastSeq;
-  const model = await replayModel(replayer, history.cut(last));
-  const found = [];
-  for await (const summary of summarizeModel(model, signal)) found.push(summary);
-  expect(found.map(({ name }) => name)).toEqual(["b", "w"]);
-  const [b, w] = found;
-  // All values of b are 1: one bar has them.
-  expect([b?.min, b?.max, b?.histogram[0]]).toEqual([1, 1, 6]);
-  const { data } = await model.tensor("w");
-  const values = [...(data as Float32Array)];
-  expect(w?.norm).toBeCloseTo(norm(values), 6);
-  expect([w?.min, w?.max, w?.nonFinite]).toEqual([Math.min(...values), Math.max(...values), 0]);
-  expect(w?.histogram).toHaveLength(HISTOGRAM_BARS);
-  expect(w?.histogram.reduce((sum, count) => sum + count, 0)).toBe(6);
-  expect([w?.histogram[0], w?.histogram.at(-1)]).toEqual([1, 1]);
+test.each([
+  ["float32", 5],
+  ["bfloat16", 1],
+  ["float16", 2],
+] as const)(
+  "a summary of %s has norms, ends, counts, and the changes since",
+  async (dtype, digits) => {
+    const history = historyOf(long(3, dtype));
+    const replayer = new LocalReplayer(history, signal);
+    const last = history.own.lastSeq;
+    const model = await replayModel(replayer, history.cut(last));
+    const found = [];
+    for await (const summary of summarizeModel(model, signal)) found.push(summary);
+    expect(found.map(({ name }) => name)).toEqual(["b", "w"]);
+    const [b, w] = found;
+    // All values of b are 1: one bar has them.
+    expect([b?.min, b?.max, b?.histogram[0]]).toEqual([1, 1, 6]);
+    const { data } = await model.tensor("w");
+    const values = Array.from(toNumbers(dtype, data), Number);
+    expect(w?.norm).toBeCloseTo(norm(values), 6);
+    expect([w?.min, w?.max, w?.nonFinite]).toEqual([Math.min(...values), Math.max(...values), 0]);
+    expect(w?.histogram).toHaveLength(HISTOGRAM_BARS);
+    expect(w?.histogram.reduce((sum, count) => sum + count, 0)).toBe(6);
+    expect([w?.histogram[0], w?.histogram.at(-1)]).toEqual([1, 1]);
 
-  const earlier = await replayModel(replayer, history.cut(last - 1));
-  expect(await changesBetween(earlier, model, signal)).toEqual([
-    { name: "b", differing: 0, largest: 0, mean: 0 },
-    { name: "w", differing: 6, largest: expect.closeTo(0.6, 5), mean: expect.closeTo(0.35, 5) },
-  ]);
-});
+    const earlier = await replayModel(replayer, history.cut(last - 1));
+    expect(await changesBetween(earlier, model, signal)).toEqual([
+      { name: "b", differing: 0, largest: 0, mean: 0 },
+      {
+        name: "w",
+        differing: 6,
+        largest: expect.closeTo(0.6, digits),
+        mean: expect.closeTo(0.35, digits),
+      },
+    ]);
+  },
+);
