@@ -86,9 +86,9 @@ static bool add_up_halves(pserver_dtype dtype, uint64_t width, const struct ps_n
   struct ps_row_sums wide = {.rows = sums->rows, .sums = malloc(elements * sizeof(float))};
   bool has_memory = floats != NULL && wide.sums != NULL;
   if (has_memory) {
-    ps_decode_elements(form, values, elements, floats);
+    ps_decode_halves(form, values, elements, floats);
     add_up(PSERVER_FLOAT32, width, places, count, floats, &wide);
-    ps_encode_elements(form, wide.sums, wide.count * (size_t)width, sums->sums);
+    ps_encode_halves(form, wide.sums, wide.count * (size_t)width, sums->sums);
     sums->count = wide.count;
   }
   free(floats);

@@ -105,7 +105,7 @@ static double first_non_finite(pserver_dtype dtype, pserver_encoding encoding, c
   pserver_encoding half = ps_half_form(dtype);
   if (half != PSERVER_AS_IS) {
     for (*index = 0; all_finite_halves(dtype, bytes, 1); (*index)++) bytes += ps_dtype_bytes(dtype);
-    ps_decode_elements(half, bytes, 1, &value);
+    ps_decode_halves(half, bytes, 1, &value);
     return (double)value;
   }
   for (*index = 0; size_f32(bytes) < bound_of(encoding); (*index)++) bytes += sizeof value;
@@ -185,7 +185,7 @@ static double norm_halves(pserver_encoding form, const uint8_t *data, uint64_t e
   double sum = 0;
   for (uint64_t start = 0; start < elements; start += CHUNK_ELEMENTS) {
     size_t n = elements - start < CHUNK_ELEMENTS ? (size_t)(elements - start) : CHUNK_ELEMENTS;
-    ps_decode_elements(form, data + start * 2, n, floats);
+    ps_decode_halves(form, data + start * 2, n, floats);
     sum += sum_squares_f32(floats, n);
   }
   return sqrt(sum);
