@@ -12,6 +12,8 @@ const config: KnipConfig = {
     // Started as threads.
     "src/actors/host/host-worker.ts!",
     "src/history/replay/replay-worker.ts!",
+    // Bundled for browsers.
+    "src/page/page.ts!",
     // Read by scripts/write-man-pages.mjs.
     "src/cli/run/run-legion.ts!",
     "bench/{main,rows}.ts",

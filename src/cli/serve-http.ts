@@ -1,6 +1,9 @@
+import { join } from "node:path";
+import { packageRoot } from "../broker/broker-config.ts";
+import type { BrokerAccess } from "../http/broker-access.ts";
 import { healthRoute, metricsRoute, readyRoute } from "../http/health.ts";
 import { HttpServer } from "../http/http-server.ts";
-import { type BrokerAccess, jobApi } from "../http/job-api.ts";
+import { jobApi } from "../http/job-api.ts";
 import { pageFilesRoute, pageRoute } from "../http/page-files.ts";
 import { WatchedHosts } from "../http/watched-hosts.ts";
 import type { HttpSetting } from "./options/http-options.ts";
@@ -27,11 +30,12 @@ export async function serveHttp(
   output: Output,
 ): Promise<HttpService> {
   const hosts = new WatchedHosts(job);
+  const pageDirectory = join(packageRoot(), "dist", "page");
   const server = await HttpServer.start({
     ...setting,
     routes: {
-      "": pageRoute(),
-      page: pageFilesRoute(),
+      "": pageRoute(pageDirectory),
+      page: pageFilesRoute(pageDirectory),
       metrics: metricsRoute(hosts, { version: packageVersion(), node: process.versions.node }),
       healthz: healthRoute(hosts),
       readyz: readyRoute(hosts),

@@ -185,7 +185,10 @@ export class RecordEditor {
     }
     const { dtype, encoding, part, norm } = record;
     const count = part === undefined ? block.count : partElements(part, blockRows(block));
-    const bytes = data.subarray(data.length - encodedBytes(dtype, encoding, count));
+    const size = encodedBytes(dtype, encoding, count);
+    // The fold rejects a record with too few elements, with or without changes.
+    if (data.length < size) return undefined;
+    const bytes = data.subarray(data.length - size);
     const factor = this.#factor([{ dtype, encoding, count, bytes }], norm);
     const lr = takesRate(block) ? this.#changes.learningRate : undefined;
     if (factor === undefined && lr === undefined) return undefined;

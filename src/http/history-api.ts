@@ -1,22 +1,22 @@
 import { blameElement, type ElementChange, locateElement, parseElement } from "../history/blame.ts";
-import { ChartCollector, chartEntry } from "../history/chart.ts";
 import { examineRecord, findRecord } from "../history/examine-record.ts";
+import { type Cut, parsePoint, type ResolvedPoint } from "../history/points.ts";
+import { readUpdates, resolveRange } from "../history/read-updates.ts";
+import { replayModel } from "../history/replay/replayer.ts";
+import { ThreadPool } from "../history/replay/thread-pool.ts";
+import { ChartCollector, chartEntry } from "../history/reports/chart.ts";
 import {
   blameEntry,
   changeEntry,
   examinedRecord,
   jsonNumber,
   pointEntry,
-} from "../history/json-entries.ts";
-import { changesBetween, summarizeModel } from "../history/model-summary.ts";
-import { parameterHistory } from "../history/parameter-history.ts";
-import { type Cut, parsePoint, type ResolvedPoint } from "../history/points.ts";
-import { readUpdates, resolveRange } from "../history/read-updates.ts";
-import { replayModel } from "../history/replay/replayer.ts";
-import { ThreadPool } from "../history/replay/thread-pool.ts";
+} from "../history/reports/json-entries.ts";
+import { changesBetween, summarizeModel } from "../history/reports/model-summary.ts";
+import { parameterHistory } from "../history/reports/parameter-history.ts";
+import { updateEntry } from "../history/reports/update-entry.ts";
 import { resolvePoint } from "../history/resolve-point.ts";
 import { type HistoryPlace, type HistorySource, recordAt } from "../history/source.ts";
-import { updateEntry } from "../history/update-entry.ts";
 import { mismatch, PserverError } from "../protocol/index.ts";
 import { queryValues } from "./query.ts";
 
@@ -27,7 +27,7 @@ import { queryValues } from "./query.ts";
 const CHANGES_MAX = 100;
 
 /** The history of a job, for one request. */
-export interface HistoryRequest {
+interface HistoryRequest {
   readonly source: HistorySource;
   /** Where it is, for threads that open it again. */
   readonly place: HistoryPlace;

@@ -9,15 +9,11 @@ import {
   openStoreConnection,
 } from "../client/admin/job-admin.ts";
 import { readJobStatus } from "../client/admin/job-status.ts";
-import {
-  type ConnectionOverrides,
-  type Environment,
-  resolveSettings,
-} from "../client/wire/broker-settings.ts";
+import { resolveSettings } from "../client/wire/broker-settings.ts";
 import { openHistory } from "../history/open-journal.ts";
 import { parsePoint } from "../history/points.ts";
+import { updateEntry } from "../history/reports/update-entry.ts";
 import type { HistoryPlace, HistorySource } from "../history/source.ts";
-import { updateEntry } from "../history/update-entry.ts";
 import {
   checkJobName,
   ensureError,
@@ -27,6 +23,7 @@ import {
 } from "../protocol/index.ts";
 import { orNoJetStream } from "../transport/broker-error.ts";
 import { openJetStream } from "../transport/jetstream.ts";
+import type { BrokerAccess } from "./broker-access.ts";
 import { HISTORY_DETAILS, type HistoryDetail, OneAtATime } from "./history-api.ts";
 import {
   type HttpAnswer,
@@ -50,13 +47,6 @@ const ANSWER_MS = 5_000;
 
 /** Updates on a page of a log, unless the request names a number, and at most. */
 const PAGE = { usual: 100, max: 1_000 } as const;
-
-/** How the broker is reached whose jobs are shown. */
-export interface BrokerAccess {
-  /** Settings that are left out come from the environment. */
-  readonly broker: ConnectionOverrides;
-  readonly environment: Environment;
-}
 
 /**
  * Makes the route `/api`, which answers in JSON what commands print with `--json`: `/api/jobs`, `/api/jobs/JOB` and

@@ -4,11 +4,11 @@ import { type JobAdmin, openAdmin } from "../client/admin/job-admin.ts";
 import { readJobStatus } from "../client/admin/job-status.ts";
 import { resolveSettings } from "../client/wire/broker-settings.ts";
 import { openHistory } from "../history/open-journal.ts";
+import { type UpdateEntry, updateEntry } from "../history/reports/update-entry.ts";
 import type { HistorySource } from "../history/source.ts";
-import { type UpdateEntry, updateEntry } from "../history/update-entry.ts";
 import { ensureError } from "../protocol/index.ts";
+import type { BrokerAccess } from "./broker-access.ts";
 import type { ServerEvent } from "./http-server.ts";
-import type { BrokerAccess } from "./job-api.ts";
 import { readTapePage } from "./tape-page.ts";
 
 /** How often a job is looked at while somebody watches it, and how long after it could not be. */

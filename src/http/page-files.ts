@@ -1,6 +1,5 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { packageRoot } from "../broker/broker-config.ts";
 import { fileError } from "../system/file-errors.ts";
 import { type HttpAnswer, notFound, type Route } from "./http-server.ts";
 
@@ -25,25 +24,25 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Makes the route `/`, the document of the page. It holds nothing of any job, so it needs no token. */
-export function pageRoute(): Route {
-  return { isProtected: false, answer: () => pageFile("index.html") };
+/** Makes the route `/`, the document of the page in a directory. It holds nothing of any job, so it needs no token. */
+export function pageRoute(directory: string): Route {
+  return { isProtected: false, answer: () => pageFile(directory, "index.html") };
 }
 
 /** Makes the route `/page`, the script and the style sheet of the page. */
-export function pageFilesRoute(): Route {
+export function pageFilesRoute(directory: string): Route {
   return {
     isProtected: false,
     answer: ({ path }) => {
       const [, name = "", ...rest] = path;
       if (rest.length > 0 || !Object.hasOwn(FILES, name)) throw notFound(`/${path.join("/")}`);
-      return pageFile(name as PageFile);
+      return pageFile(directory, name as PageFile);
     },
   };
 }
 
-async function pageFile(name: PageFile): Promise<HttpAnswer> {
-  const file = join(packageRoot(), "dist", "page", name);
+async function pageFile(directory: string, name: PageFile): Promise<HttpAnswer> {
+  const file = join(directory, name);
   const body = await readFile(file, "utf8").catch((cause: unknown) => {
     throw fileError("read the page in", file, cause);
   });

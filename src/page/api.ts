@@ -1,5 +1,5 @@
 /** An error that the server has answered. */
-export class ApiError extends Error {
+class ApiError extends Error {
   readonly code: string;
 
   constructor(code: string, message: string) {

@@ -43,7 +43,7 @@ export function overview(): View {
 }
 
 /** Writes a state with its sign. */
-export function stateOf(state: string): HTMLElement {
+function stateOf(state: string): HTMLElement {
   const [sign, style] = STATES[state] ?? ["◐", "warn"];
   return make("span", { class: style }, `${sign} ${state}`);
 }

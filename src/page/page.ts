@@ -65,6 +65,8 @@ function setAddress(name: string, view: string): void {
 }
 
 function showTabs(): void {
+  // The tabs are made anew: what had the focus gives it to the one that is selected.
+  const hadFocus = tabs.contains(document.activeElement);
   fill(
     tabs,
     TABS.map((name) =>
@@ -80,6 +82,7 @@ function showTabs(): void {
       ),
     ),
   );
+  if (hadFocus) byId(`tab-${tab}`).focus();
   const view = views.get(tab) ?? VIEWS[tab]?.();
   if (view === undefined) return;
   views.set(tab, view);
@@ -92,7 +95,6 @@ tabs.addEventListener("keydown", ({ key }) => {
   if (step === 0) return;
   const next = TABS[(TABS.indexOf(tab) + step + TABS.length) % TABS.length] ?? tab;
   setAddress(job, next);
-  requestAnimationFrame(() => document.getElementById(`tab-${next}`)?.focus());
 });
 
 function draw(): void {

@@ -25,8 +25,7 @@ interface Sample {
 
 /** Who moved an element, as `pserver blame --json` prints it, with the largest changes. */
 interface BlameEntry {
-  readonly first: unknown;
-  readonly last: unknown;
+  readonly last: number | string | null;
   readonly changes: number;
   readonly largest: readonly {
     readonly time: string;
@@ -187,11 +186,7 @@ async function showBlame(
     const found = await askInTurn<BlameEntry>(jobPath(job, "blame", { of }), signal);
     fill(
       place,
-      make(
-        "p",
-        {},
-        `${of} was changed ${found.changes} times, from ${found.first} to ${found.last}.`,
-      ),
+      make("p", {}, `${of}: changed ${found.changes} times, now ${numberText(found.last)}.`),
       table("Sums by trainer", SUMS, found.trainers, "No trainer changed it."),
       table("Largest changes", CHANGES, found.largest, "Nothing changed it."),
     );

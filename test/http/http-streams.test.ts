@@ -82,7 +82,7 @@ test("a stream ends with its receiver, and with the server", async () => {
   gone.destroy();
   await vi.waitFor(() => expect(ended).toBe(1), WAIT);
   const stays = await listen(port);
-  const closed = once(stays, "close");
+  const closed = once(stays.resume(), "close");
   await server?.close();
   server = undefined;
   await closed;

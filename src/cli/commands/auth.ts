@@ -106,8 +106,8 @@ export function registerAuth(program: Command, context: CliContext): void {
     ],
     "With --json": ['  {"directory","job","trainers","configFile","authorityFile"}.'],
     Examples: [
-      "  pserver auth init .pserver/auth --job mnist --trainer trainer-1 --trainer trainer-2",
-      "  pserver auth init /etc/pserver --job mnist --name broker.example.org --name 10.0.0.5",
+      "  pserver auth init .pserver/auth --job mnist --trainer a --trainer b",
+      "  pserver auth init /etc/pserver --name broker.example.org --name 10.0.0.5",
       "  pserver auth add .pserver/auth --trainer trainer-3",
     ],
   });

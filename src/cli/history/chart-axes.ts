@@ -1,5 +1,5 @@
-import type { Chart, Extent } from "../../history/chart.ts";
-import { clockText, dateText } from "../../history/update-entry.ts";
+import type { Chart, Extent } from "../../history/reports/chart.ts";
+import { clockText, dateText } from "../../history/reports/update-entry.ts";
 import { compactNumber } from "./numbers.ts";
 
 /** Returns what a chart shows, in one line. */

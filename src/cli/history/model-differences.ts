@@ -7,10 +7,10 @@ import {
   type ParameterDifference,
   type TensorDifference,
 } from "../../history/compare-models.ts";
-import { jsonNumber } from "../../history/json-entries.ts";
-import { tensorsOf } from "../../history/model-summary.ts";
 import type { ResolvedPoint } from "../../history/points.ts";
 import type { ReplayedModel } from "../../history/replay/replayed-model.ts";
+import { jsonNumber } from "../../history/reports/json-entries.ts";
+import { tensorsOf } from "../../history/reports/model-summary.ts";
 import {
   dataBytes,
   type OpenModel,

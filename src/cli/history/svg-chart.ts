@@ -1,5 +1,5 @@
-import type { Chart, Extent, SeriesPoint } from "../../history/chart.ts";
-import { dateTimeText } from "../../history/update-entry.ts";
+import type { Chart, Extent, SeriesPoint } from "../../history/reports/chart.ts";
+import { dateTimeText } from "../../history/reports/update-entry.ts";
 import { visible } from "../../protocol/errors.ts";
 import { cutMiddle } from "../output/wrap.ts";
 import { chartHeading, NOT_FINITE, niceTicks, widened, xText, yAxis } from "./chart-axes.ts";

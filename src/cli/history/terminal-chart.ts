@@ -1,4 +1,4 @@
-import type { Chart, Extent, Series } from "../../history/chart.ts";
+import type { Chart, Extent, Series } from "../../history/reports/chart.ts";
 import { visible } from "../../protocol/errors.ts";
 import type { PaintRank, TextFormat } from "../output/colors.ts";
 import { cutMiddle, textWidth } from "../output/wrap.ts";

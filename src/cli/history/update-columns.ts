@@ -1,5 +1,5 @@
 import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
-import { clockText, dateText, updateEntry } from "../../history/update-entry.ts";
+import { clockText, dateText, updateEntry } from "../../history/reports/update-entry.ts";
 import { isPlain, visible } from "../../protocol/errors.ts";
 import type { TextFormat, TextStyle } from "../output/colors.ts";
 import { cutMiddle, textWidth } from "../output/wrap.ts";

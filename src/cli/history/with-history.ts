@@ -181,7 +181,7 @@ export function showCut(cut: Cut): string {
 /** Returns a point as `--json` prints it. */
 export async function pointEntry(point: ResolvedPoint): Promise<unknown> {
   // Loaded here, so that other commands start faster.
-  const entries = await import("../../history/json-entries.ts");
+  const entries = await import("../../history/reports/json-entries.ts");
   return entries.pointEntry(point);
 }
 

@@ -8,7 +8,7 @@ import { htmlPage, svgChart } from "../../../src/cli/history/svg-chart.ts";
 import { terminalChart } from "../../../src/cli/history/terminal-chart.ts";
 import { makePaint, makePaintRank } from "../../../src/cli/output/colors.ts";
 import { textWidth } from "../../../src/cli/output/wrap.ts";
-import { type Chart, ChartCollector } from "../../../src/history/chart.ts";
+import { type Chart, ChartCollector } from "../../../src/history/reports/chart.ts";
 import { event, note } from "./events.ts";
 
 function lossCollector(by: "time" | "step", scale: "linear" | "log" = "linear"): ChartCollector {

@@ -1,7 +1,7 @@
 // Proves that times of `pserver log` are spelled as `Date.toISOString` spells them, in whatever order they come.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { clockText, dateText, dateTimeText } from "../../../src/history/update-entry.ts";
+import { clockText, dateText, dateTimeText } from "../../../src/history/reports/update-entry.ts";
 
 test("times are those of Date", () => {
   const timeMs = fc.oneof(

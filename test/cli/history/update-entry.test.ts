@@ -1,7 +1,7 @@
 // Proves that --json and --csv tell the same of every kind of update, and that CSV survives any text.
 import { expect, test } from "vitest";
 import { CSV_COLUMNS, csvLine } from "../../../src/cli/history/update-columns.ts";
-import { updateEntry } from "../../../src/history/update-entry.ts";
+import { updateEntry } from "../../../src/history/reports/update-entry.ts";
 import { event, note } from "./events.ts";
 
 test("a gradient", () => {

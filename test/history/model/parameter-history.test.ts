@@ -3,13 +3,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { viewElements } from "../../../src/history/compare-models.ts";
+import { LocalReplayer, replayModel } from "../../../src/history/replay/replayer.ts";
 import {
   changesBetween,
   HISTOGRAM_BARS,
   summarizeModel,
-} from "../../../src/history/model-summary.ts";
-import { parameterHistory } from "../../../src/history/parameter-history.ts";
-import { LocalReplayer, replayModel } from "../../../src/history/replay/replayer.ts";
+} from "../../../src/history/reports/model-summary.ts";
+import { parameterHistory } from "../../../src/history/reports/parameter-history.ts";
 import { toNumbers } from "../../../src/protocol/encoding/half-floats.ts";
 import { failureOf } from "../failure.ts";
 import { historyOf, type Training, trainings } from "../written-training.ts";

@@ -96,7 +96,7 @@ async function tellGeneration(
 }
 
 async function teller(output: Output): Promise<(change: ElementChange) => void> {
-  const { changeEntry } = await import("../../../history/json-entries.ts");
+  const { changeEntry } = await import("../../../history/reports/json-entries.ts");
   return (change) => output.value(changeEntry(change));
 }
 
@@ -130,7 +130,7 @@ async function showResult(
   changes: readonly ElementChange[],
   leftOut: number,
 ): Promise<void> {
-  const { blameEntry } = await import("../../../history/json-entries.ts");
+  const { blameEntry } = await import("../../../history/reports/json-entries.ts");
   const { describeChanges, describeTotals, valueText } = await import(
     "../../history/blame-table.ts"
   );

@@ -1,5 +1,5 @@
 import { Argument, type Command } from "commander";
-import { updateEntry } from "../../../history/update-entry.ts";
+import { updateEntry } from "../../../history/reports/update-entry.ts";
 import {
   detectorOf,
   FINDING_KINDS,

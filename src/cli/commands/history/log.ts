@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import type { UpdateEvent } from "../../../actors/journal/describe-record.ts";
-import { updateEntry } from "../../../history/update-entry.ts";
+import { updateEntry } from "../../../history/reports/update-entry.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import { CSV_COLUMNS, csvLine, UpdateLines } from "../../history/update-columns.ts";

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { type Chart, ChartCollector, chartEntry } from "../../../history/chart.ts";
+import { type Chart, ChartCollector, chartEntry } from "../../../history/reports/chart.ts";
 import { FILE_MODES, writeFileAtomically } from "../../../model-files/atomic-write.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";

@@ -3,7 +3,7 @@ import type { Statistics } from "../../../actors/fold/statistics.ts";
 import type { UpdateEvent } from "../../../actors/journal/describe-record.ts";
 import type { ExaminedBlock, ExaminedRecord } from "../../../history/examine-record.ts";
 import { parsePoint } from "../../../history/points.ts";
-import { dateTimeText } from "../../../history/update-entry.ts";
+import { dateTimeText } from "../../../history/reports/update-entry.ts";
 import { PserverError, visible } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import {
@@ -63,7 +63,7 @@ async function runShow(context: CliContext, update: string, flags: HistoryFlags)
     examineRecord(source, await findRecord(source, point, signal), signal),
   );
   if (output.json) {
-    const { examinedRecord } = await import("../../../history/json-entries.ts");
+    const { examinedRecord } = await import("../../../history/reports/json-entries.ts");
     output.value(examinedRecord(record));
   } else output.lines(describe(record, output));
 }

@@ -1,5 +1,4 @@
 #include "client/client.h"
-#include "formats/formats.h"
 
 #include <inttypes.h>
 #include <stdio.h>

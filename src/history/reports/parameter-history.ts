@@ -1,11 +1,11 @@
-import type { Block } from "../actors/fold/block-actor.ts";
-import type { Shard } from "../actors/fold/shard.ts";
-import { measure } from "../actors/fold/statistics.ts";
-import { elementCount, JobSubjects } from "../protocol/index.ts";
-import { blockElements, locateParameter } from "./blame.ts";
-import type { Cut } from "./points.ts";
-import { type FoldVisitor, foldRecords, loadBase } from "./replay/replay-shard.ts";
-import { type HistorySource, startOf, type TimedRecord, takeInventory } from "./source.ts";
+import type { Block } from "../../actors/fold/block-actor.ts";
+import type { Shard } from "../../actors/fold/shard.ts";
+import { measure } from "../../actors/fold/statistics.ts";
+import { elementCount, JobSubjects } from "../../protocol/index.ts";
+import { blockElements, locateParameter } from "../blame.ts";
+import type { Cut } from "../points.ts";
+import { type FoldVisitor, foldRecords, loadBase } from "../replay/replay-shard.ts";
+import { type HistorySource, startOf, type TimedRecord, takeInventory } from "../source.ts";
 
 /** Samples of a shard above which every other one is dropped. */
 const SAMPLES_MAX = 256;

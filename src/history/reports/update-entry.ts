@@ -1,4 +1,4 @@
-import type { UpdateEvent } from "../actors/journal/describe-record.ts";
+import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
 
 /** An update as `--json` prints it and `--csv` has it in columns: flat, without what is not known. */
 export interface UpdateEntry {

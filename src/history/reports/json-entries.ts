@@ -1,6 +1,6 @@
-import type { ChangeTotal, ElementBlame, ElementChange, ElementValue } from "./blame.ts";
-import type { ExaminedRecord } from "./examine-record.ts";
-import { formatPoint, formatTime, type ResolvedPoint } from "./points.ts";
+import type { ChangeTotal, ElementBlame, ElementChange, ElementValue } from "../blame.ts";
+import type { ExaminedRecord } from "../examine-record.ts";
+import { formatPoint, formatTime, type ResolvedPoint } from "../points.ts";
 import { updateEntry } from "./update-entry.ts";
 
 // What commands print with `--json` of a history, and what is answered over HTTP.

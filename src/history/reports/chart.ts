@@ -1,4 +1,4 @@
-import type { UpdateEvent } from "../actors/journal/describe-record.ts";
+import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
 
 /** Number of points of a series above which neighbours are joined. */
 const POINTS_MAX = 4096;

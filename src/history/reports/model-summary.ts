@@ -1,7 +1,11 @@
-import type { Dtype } from "../protocol/dtypes.ts";
-import { toNumbers } from "../protocol/encoding/half-floats.ts";
-import { type ComparedTensor, compareModels, viewElements } from "./compare-models.ts";
-import { type ReplayedModel, type ReplayedParameter, versionsOf } from "./replay/replayed-model.ts";
+import type { Dtype } from "../../protocol/dtypes.ts";
+import { toNumbers } from "../../protocol/encoding/half-floats.ts";
+import { type ComparedTensor, compareModels, viewElements } from "../compare-models.ts";
+import {
+  type ReplayedModel,
+  type ReplayedParameter,
+  versionsOf,
+} from "../replay/replayed-model.ts";
 
 /** Bars of a histogram. */
 export const HISTOGRAM_BARS = 32;

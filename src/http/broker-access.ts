@@ -1,0 +1,8 @@
+import type { ConnectionOverrides, Environment } from "../client/wire/broker-settings.ts";
+
+/** How the broker is reached whose jobs are shown. */
+export interface BrokerAccess {
+  /** Settings that are left out come from the environment. */
+  readonly broker: ConnectionOverrides;
+  readonly environment: Environment;
+}
