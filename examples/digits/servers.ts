@@ -42,8 +42,8 @@ export class Servers {
     const { ready } = await processes.startReady("pserver up", PSERVER, [
       ...["up", "--json", ...args, ...models],
     ]);
-    const { url, broker } = ready as { url: string; broker: { version: string } };
-    return new Servers(processes, job, url, broker.version);
+    const { url, brokers } = ready as { url: string; brokers: { version: string }[] };
+    return new Servers(processes, job, url, brokers[0]?.version ?? "");
   }
 
   /** Starts one more host, in a process of its own; settles when it has joined. */

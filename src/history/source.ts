@@ -134,7 +134,10 @@ export interface JobFacts {
   readonly job: string;
   readonly shards: number;
   readonly synchronization: Synchronization;
-  /** All settings of the job; absent where they are not kept. */
+  /**
+   * All settings of the job; absent where they are not kept.
+   * @internal
+   */
   readonly settings?: StoredSettings;
 }
 

@@ -5,6 +5,7 @@ import { describeJob } from "../actors/job/describe-job.ts";
 import { listJobStreams, noSuchJob, streamsOfJob } from "../actors/job/open-job.ts";
 import {
   type AdminConnectionOptions,
+  type JobAdmin,
   openAdmin,
   openStoreConnection,
 } from "../client/admin/job-admin.ts";
@@ -157,10 +158,22 @@ async function showJob(
   job: string,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
+  return await withAdmin(access, job, signal, async (admin) =>
+    jsonAnswer(await readJobStatus(admin, job)),
+  );
+}
+
+/** Runs `use` with a connection to the hosts of a job. @throws BAD_NAME if the broker holds no such job. */
+async function withAdmin<Result>(
+  access: BrokerAccess,
+  job: string,
+  signal: AbortSignal,
+  use: (admin: JobAdmin) => Promise<Result>,
+): Promise<Result> {
   const options = connectionOf(access, job, signal);
   const admin = await openAdmin({ ...options, trainer: askerId(), timeoutMs: ANSWER_MS });
   try {
-    return jsonAnswer(await readJobStatus(admin, job));
+    return await use(admin);
   } catch (error) {
     if (ensureError(error).code === "NO_HOST") await requireJob(access, job, signal);
     throw error;
@@ -182,17 +195,13 @@ async function listParameters(
   job: string,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
-  const options = connectionOf(access, job, signal);
-  const admin = await openAdmin({ ...options, trainer: askerId(), timeoutMs: ANSWER_MS });
-  try {
+  return await withAdmin(access, job, signal, async (admin) => {
     const { parameters } = await admin.statusAndParameters();
     const entries = parameters.map(({ name, dtype, shape, ready, config }) => {
       return { name, dtype, shape, ready, config };
     });
     return jsonAnswer({ parameters: entries });
-  } finally {
-    await admin.close();
-  }
+  });
 }
 
 async function showPast(

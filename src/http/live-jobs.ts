@@ -44,7 +44,8 @@ export class LiveJobs {
     try {
       while (!signal.aborted) {
         yield* watcher.take();
-        await watcher.more();
+        // The signal may have been aborted while a receiver took its time.
+        if (!signal.aborted) await watcher.more();
       }
     } finally {
       signal.removeEventListener("abort", wake);

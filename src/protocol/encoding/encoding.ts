@@ -12,7 +12,7 @@ const LOOP_ELEMENTS_MAX = 64;
 /**
  * Encodes the elements of one entry, each rounded to nearest, ties to even. In bfloat16 and float16 elements out of
  * range become infinities, and NaN becomes the canonical quiet NaN, 0x7fc0 or 0x7e00; for the others see
- * {@link encodeGroups}. The two ranges must not overlap.
+ * `encodeGroups`. The two ranges must not overlap.
  * @param to at any alignment.
  * @throws BAD_LENGTH if `to` is not as long as the encoded elements are.
  */
@@ -49,7 +49,7 @@ export function normAsEncoded(encoding: Encoding, elements: Float32Array): numbe
  * Decodes the elements of one entry to float32, exactly; in bfloat16 and float16 a NaN keeps its sign and fraction. The
  * two ranges must not overlap.
  * @param from at any alignment.
- * @throws BAD_LENGTH if `from` is not as long as the encoded elements are; BAD_VALUE as {@link decodeGroups} does.
+ * @throws BAD_LENGTH if `from` is not as long as the encoded elements are; BAD_VALUE as `decodeGroups` does.
  */
 export function decodeElements(encoding: Encoding, from: Uint8Array, to: Float32Array): void {
   checkBytes(encoding, from, to.length);

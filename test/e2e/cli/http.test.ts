@@ -44,7 +44,7 @@ async function up(...args: string[]): Promise<Up> {
     command.child.kill("SIGTERM");
     expect((await command.finished).code).toBe(0);
   };
-  return { url: ready.url, http: ready.http, token, brokerPid: ready.broker.pid, stop };
+  return { url: ready.url, http: ready.http, token, brokerPid: ready.brokers[0].pid, stop };
 }
 
 async function trainer({ url, token }: Up, id: string): Promise<Client> {

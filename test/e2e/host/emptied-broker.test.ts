@@ -145,7 +145,7 @@ test("a host says what can be done, and a job goes on from its archive and a sav
 
   const fork = ["fork", "j", "--archive", archive, "--no-broker", "--at", "now", "--as", "k"];
   expect(await pserver(...fork)).toMatchObject({ code: 0 });
-  await job.host({ job: "k", leaseMs: 5_000 });
+  await job.host({ job: "k", leaseMs: MORTAL_LEASE_MS });
   const forked = await connect({ url: job.broker.url, job: "k", trainer: "t" });
   onTestFinished(() => forked.close());
   expect((await forked.pullFull("w")).data).toEqual(Float32Array.of(10));

@@ -165,8 +165,8 @@ describe.skipIf(OBSTACLE !== "")(`after the broker's disk was full${OBSTACLE}`, 
       await writeFile(configFile, "max_payload: 8MB\njetstream {}\n");
       const scene = await startedAgain({ configFile });
       const { job, pushes } = scene;
-      await pushes.push(1_500);
-      expect(pushes.refusals.at(-1)).toBe("JOURNAL_FULL");
+      const isFull = (): boolean => pushes.refusals.at(-1) === "JOURNAL_FULL";
+      await pushes.pushUntil(isFull, async () => {});
       expect(pushes.lastMessage).toContain("max_file or else three quarters of what was free");
       expect(await limitCheck(scene)).toMatchObject({
         status: "warn",

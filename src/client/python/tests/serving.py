@@ -119,7 +119,7 @@ class Broker:
     @property
     def pid(self) -> int:
         """The process of the broker itself."""
-        return int(self._up.ready["broker"]["pid"])
+        return int(self._up.ready["brokers"][0]["pid"])
 
     def host(self, job: str, *options: str) -> Process:
         """Starts one more host of a job; `options` are those of `pserver host`. To be stopped by the caller."""
