@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { FailureList } from "./test/support/failure-list.ts";
 import { TEST_MS } from "./test/support/limits.ts";
 import { longestFirst } from "./test/support/longest-first.ts";
 
@@ -54,6 +55,7 @@ export default defineConfig({
         },
       })),
     ],
+    reporters: ["default", new FailureList()],
     pool: "forks",
     // Three for each processor of a small machine: most tests wait for something most of the time.
     maxWorkers: 6,
