@@ -66,7 +66,8 @@ export function nameCases(): Cases {
   const refused = ["", "a".repeat(201), "ü".repeat(34), "\ud800", "a\udc00"];
   const tokens = ["", "=41", "=c3=bc", "=C3", "=C0=80", "=ED=A0=80", "=4", "=G0", "a.b", "a b"];
   const jobs = ["mnist", "Job-7", "a".repeat(40), "", "a_b", "a.b", "ü", "a".repeat(41)];
-  const ids = ["worker-1", "worker/1", "a".repeat(64), "a".repeat(65), "ü".repeat(11), ""];
+  const idsTooLong = ["a".repeat(65), "ü".repeat(11)];
+  const ids = ["worker-1", "worker/1", 'a"b', "a\\n", "a\nb", "a".repeat(64), ...idsTooLong, ""];
   return {
     names: [...names, ...more].map((name) => ({ name, token: escapeName(name) })),
     refusedNames: refused.map((name) => ({ name, code: codeOf(() => escapeName(name)) })),

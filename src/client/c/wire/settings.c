@@ -78,6 +78,41 @@ static pserver_status nats_failure(natsStatus status, pserver_status code, const
                  detail == NULL ? "" : detail);
 }
 
+/**
+ * Returns a text as cnats must be given it for the message CONNECT: cnats writes it between the quotes of a JSON string as
+ * it is. The caller frees it. NULL without memory.
+ */
+static char *as_json_content(const char *text) {
+  size_t size = 6 * strlen(text) + sizeof "\"\"";
+  char *quoted = malloc(size);
+  if (quoted == NULL) return NULL;
+  struct ps_json json = {.bytes = quoted, .size = size};
+  ps_json_text(&json, text, strlen(text));
+  quoted[json.used - 1] = '\0';
+  memmove(quoted, quoted + 1, json.used - 1);
+  return quoted;
+}
+
+static natsStatus set_user(natsOptions *made, const char *user, const char *password) {
+  char *user_content = as_json_content(user);
+  char *password_content = as_json_content(password == NULL ? "" : password);
+  bool is_made = user_content != NULL && password_content != NULL;
+  natsStatus set =
+      is_made ? natsOptions_SetUserInfo(made, user_content, password_content) : NATS_NO_MEMORY;
+  free(user_content);
+  free(password_content);
+  return set;
+}
+
+/** Sets one text of the message CONNECT. */
+static natsStatus set_text(natsOptions *made, natsStatus (*set)(natsOptions *, const char *),
+                           const char *text) {
+  char *content = as_json_content(text);
+  natsStatus status = content == NULL ? NATS_NO_MEMORY : set(made, content);
+  free(content);
+  return status;
+}
+
 static pserver_status check_readable(const char *path, const char *what) {
   if (path == NULL || access(path, R_OK) == 0) return PSERVER_OK;
   return ps_fail(PSERVER_ERR_IO, "%s: cannot read the file %s", what, path);
@@ -96,9 +131,9 @@ static pserver_status set_credentials(natsOptions *made, const struct credential
     }
     set = natsOptions_SetNKeyFromSeed(made, with->nkey_public, with->nkey_file);
   } else if (with->user != NULL) {
-    set = natsOptions_SetUserInfo(made, with->user, with->password == NULL ? "" : with->password);
+    set = set_user(made, with->user, with->password);
   } else if (with->token != NULL) {
-    set = natsOptions_SetToken(made, with->token);
+    set = set_text(made, natsOptions_SetToken, with->token);
   }
   return nats_failure(set, PSERVER_ERR_BAD_VALUE, "credentials");
 }
@@ -153,7 +188,7 @@ static pserver_status set_tls(natsOptions *made, const pserver_options *options,
 }
 
 static natsStatus set_behaviour(natsOptions *made, const pserver_options *options, const char *name) {
-  natsStatus set = natsOptions_SetName(made, name);
+  natsStatus set = set_text(made, natsOptions_SetName, name);
   if (set == NATS_OK) set = natsOptions_SetTimeout(made, options->attempt_timeout_ms);
   if (set == NATS_OK) set = natsOptions_SetMaxReconnect(made, -1);
   if (set == NATS_OK) set = natsOptions_SetReconnectWait(made, RECONNECT_WAIT_MS);
