@@ -57,9 +57,16 @@ export class JobPermissions {
     this.#root = `ps.${job}`;
   }
 
-  /** What a host's own work takes: settings, leases, journals, snapshots. It answers nobody. */
+  /**
+   * What a host's own work takes: settings, leases, journals, snapshots; and, for the page that it serves, what the
+   * observer may. It answers nobody.
+   */
   get host(): Permissions {
-    return { publish: [...HOST_API, ...this.#hostWork()], subscribe: [`${this.#hostInboxes()}.>`] };
+    const { publish, subscribe } = this.observer;
+    return {
+      publish: [...HOST_API, ...this.#hostWork(), ...publish],
+      subscribe: [`${this.#hostInboxes()}.>`, ...subscribe],
+    };
   }
 
   /**
@@ -112,10 +119,10 @@ export class JobPermissions {
 
   /** What an operator's commands take: all that a host and a trainer may, and the whole API of JetStream. */
   get admin(): Permissions {
-    const asTrainer = this.trainer(ADMIN_ID);
+    const [asObserver, asTrainer] = [this.observer, this.trainer(ADMIN_ID)];
     return {
-      publish: ["$JS.API.>", ...this.#hostWork(), ...asTrainer.publish],
-      subscribe: [`${this.#hostInboxes()}.>`, ...asTrainer.subscribe],
+      publish: ["$JS.API.>", ...this.#hostWork(), ...asObserver.publish, ...asTrainer.publish],
+      subscribe: [`${this.#hostInboxes()}.>`, ...asObserver.subscribe, ...asTrainer.subscribe],
     };
   }
 

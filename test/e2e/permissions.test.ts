@@ -124,7 +124,7 @@ const PUBLISH: readonly Row[] = [
     return rows([id], [...acting, ...looking]);
   }),
   ...rows([], ownSubjects("observer").acting),
-  ...rows(["observer"], ownSubjects("observer").looking),
+  ...rows(["host", "admin", "observer"], ownSubjects("observer").looking),
   ...rows([], Object.values(ownSubjects("stranger")).flat()),
   ...rows(
     ["host", "admin"],
@@ -189,9 +189,10 @@ const PUBLISH: readonly Row[] = [
 ];
 
 const SUBSCRIBE: readonly Row[] = [
-  ...["observer", "admin", ...TRAINERS].flatMap((id) =>
-    rows([id], [`${subjects.inbox(id)}.>`, `${subjects.inbox(id)}.random.*`]),
-  ),
+  ...["observer", "admin", ...TRAINERS].flatMap((id) => {
+    const users = id === "observer" ? ["host", "admin", id] : [id];
+    return rows(users, [`${subjects.inbox(id)}.>`, `${subjects.inbox(id)}.random.*`]);
+  }),
   ...rows(["host", "admin"], [`${subjects.hostInbox("h1")}.>`, "_INBOX_mnist.=host.>"]),
   ...rows(
     ["answers"],
