@@ -11,10 +11,8 @@ import { unlessAborted } from "./signals.ts";
 /** The stream from which answers to questions are read; questions are asked only if it is a terminal. */
 type InputStream = Readable & { readonly isTTY?: boolean };
 
-/** What a host tells the command that has started it in a process of its own. */
-export interface HostMessage {
-  readonly report: HostReport;
-}
+/** What a command tells the process that has started it with a channel: how its host is, or how far its work is. */
+export type StarterMessage = { readonly report: HostReport } | { readonly progress: string };
 
 /** The process that a command runs in. */
 export interface CliProcess {
@@ -30,7 +28,7 @@ export interface CliProcess {
    */
   readonly onServer?: () => void;
   /** Sends plain data to the command that has started this process with a channel; absent if none has. */
-  readonly tellStarter?: (message: HostMessage) => Promise<void>;
+  readonly tellStarter?: (message: StarterMessage) => Promise<void>;
 }
 
 /** Dependencies of a command. */
@@ -39,9 +37,11 @@ export interface CliContext extends CliProcess {
   setExitCode(code: number): void;
 }
 
-/** Opens the printer of a command that ends by itself. */
+/** Opens the printer of a command that ends by itself; whoever has started it with a channel is told its progress. */
 export function openOutput(context: CliContext, flags: OutputFlags): Output {
-  return Output.open(context, context.environment, flags);
+  const { stdout, stderr, environment, tellStarter } = context;
+  const onProgress = tellStarter && ((progress: string): unknown => tellStarter({ progress }));
+  return Output.open({ stdout, stderr, onProgress }, environment, flags);
 }
 
 /**

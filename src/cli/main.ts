@@ -1,7 +1,7 @@
 import { closeSync } from "node:fs";
 import { isatty } from "node:tty";
 import { fileError } from "../system/file-errors.ts";
-import type { CliProcess, HostMessage } from "./context.ts";
+import type { CliProcess, StarterMessage } from "./context.ts";
 import { EXIT, reportError } from "./report-error.ts";
 import { errorStyle } from "./run-cli.ts";
 import { takeIgnoredSignals, watchInterrupts } from "./signals.ts";
@@ -53,7 +53,7 @@ export async function runMain(
 }
 
 /** Sends a message to the process that has started this one; settles when it is sent, or when that process is gone. */
-function tellStarter(message: HostMessage): Promise<void> {
+function tellStarter(message: StarterMessage): Promise<void> {
   return new Promise((resolve) => {
     // The end of that process is noticed elsewhere, and ends this one.
     process.send?.(message, undefined, undefined, () => resolve());

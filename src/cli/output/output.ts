@@ -8,40 +8,40 @@ import { visibleColored, visibleJson, visibleLines, wrapMessage } from "./wrap.t
 const REDRAW_MS = 100;
 const ERASE_LINE = "\r\u001b[2K";
 
-/** Shows the progress of long work on one line that is overwritten. */
+/** Shows the progress of long work on one line that is replaced again and again. */
 export class Progress {
-  readonly #write: ((text: string) => void) | undefined;
+  readonly #show: ((line: string) => void) | undefined;
   readonly #what: string;
   readonly #now: () => number;
-  readonly #show: (amount: number) => string;
+  readonly #amount: (amount: number) => string;
   readonly #startedMs: number;
   #drawnMs = Number.NEGATIVE_INFINITY;
   #drawn = false;
 
   /**
-   * Prepares a line of progress. Without `write`, if the output is no terminal, every call does nothing. `show`
-   * prints amounts of what is done, by default bytes.
+   * Prepares a line of progress, which `show` shows in place of the one before; an empty one removes it. Without `show`
+   * every call does nothing. `amount` prints amounts of what is done, by default bytes.
    */
   constructor(
     what: string,
-    write: ((text: string) => void) | undefined,
+    show: ((line: string) => void) | undefined,
     now: () => number = () => performance.now(),
-    show: (amount: number) => string = formatBytes,
+    amount: (amount: number) => string = formatBytes,
   ) {
     this.#what = what;
-    this.#write = write;
-    this.#now = now;
     this.#show = show;
+    this.#now = now;
+    this.#amount = amount;
     this.#startedMs = now();
   }
 
   /** Updates the amounts done and in all; redraws at most ten times a second. */
   update(done: number, total?: number): void {
     const now = this.#now();
-    if (this.#write === undefined || now - this.#drawnMs < REDRAW_MS) return;
+    if (this.#show === undefined || now - this.#drawnMs < REDRAW_MS) return;
     this.#drawnMs = now;
     this.#drawn = true;
-    this.#write(ERASE_LINE + this.#line(done, total, now - this.#startedMs));
+    this.#show(this.#line(done, total, now - this.#startedMs));
   }
 
   /** Shows the elapsed time until `work` ends, then removes the line. */
@@ -68,7 +68,7 @@ export class Progress {
 
   /** Removes the line, so that messages can follow. */
   clear(): void {
-    if (this.#drawn) this.#write?.(ERASE_LINE);
+    if (this.#drawn) this.#show?.("");
     this.#drawn = false;
   }
 
@@ -76,14 +76,22 @@ export class Progress {
     const elapsed = formatDuration(elapsedMs);
     if (total === undefined) return `${this.#what} ${elapsed}`;
     const percent = total === 0 ? 100 : Math.floor((done / total) * 100);
-    const amount = `${this.#show(done)} of ${this.#show(total)}`;
+    const amount = `${this.#amount(done)} of ${this.#amount(total)}`;
     const perSecond = elapsedMs > 0 ? Math.round((done / elapsedMs) * 1000) : 0;
-    return `${this.#what} ${percent} %  ${amount}  ${elapsed}, ${this.#show(perSecond)}/s`;
+    return `${this.#what} ${percent} %  ${amount}  ${elapsed}, ${this.#amount(perSecond)}/s`;
   }
 }
 
 /** A stream that may be a terminal. */
 export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+
+/** Where an {@link Output} prints. */
+interface OutputTargets {
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  /** Gets lines of progress in place of the message stream; an empty line removes the one before. */
+  readonly onProgress?: ((line: string) => void) | undefined;
+}
 
 /** Flags of every command that say how it prints. */
 export interface OutputFlags {
@@ -98,7 +106,8 @@ interface OutputSettings extends TextFormat {
   readonly isColored: boolean;
   readonly paintMessage: Paint;
   readonly messageWidth: number;
-  readonly animated: boolean;
+  /** Shows a line of progress; undefined if nobody wants to see it. */
+  readonly showProgress: ((line: string) => void) | undefined;
   readonly clock: (() => Date) | undefined;
 }
 
@@ -131,7 +140,7 @@ export class Output {
    * are a log.
    */
   static open(
-    { stdout, stderr }: { readonly stdout: OutputStream; readonly stderr: OutputStream },
+    { stdout, stderr, onProgress }: OutputTargets,
     environment: Readonly<Record<string, string | undefined>>,
     flags: OutputFlags,
     clock?: () => Date,
@@ -145,7 +154,7 @@ export class Output {
       width: lineWidth(stdout, environment),
       paintMessage: makePaint(wantsColor(stderr.isTTY === true, environment, noColor)),
       messageWidth: messageWidth(stderr),
-      animated: wantsAnimation(stderr.isTTY === true, environment),
+      showProgress: onProgress ?? progressOn(stderr, environment),
       clock,
     });
   }
@@ -194,13 +203,12 @@ export class Output {
   }
 
   /**
-   * Shows the progress of long work on the message stream; does nothing if that is no terminal. `show` prints
-   * amounts of what is done, by default bytes.
+   * Shows the progress of long work; does nothing if the message stream is no terminal, and nobody else wants to see
+   * it. `amount` prints amounts of what is done, by default bytes.
    */
-  progress(what: string, show?: (amount: number) => string): Progress {
-    const animated = this.#settings.animated && !this.json;
-    const write = animated ? (text: string) => this.#messages.write(text) : undefined;
-    return new Progress(what, write, undefined, show);
+  progress(what: string, amount?: (amount: number) => string): Progress {
+    const show = this.json ? undefined : this.#settings.showProgress;
+    return new Progress(what, show, undefined, amount);
   }
 
   #tell(text: string): void {
@@ -212,6 +220,15 @@ export class Output {
   #time(): string | undefined {
     return this.#settings.clock?.().toISOString();
   }
+}
+
+/** Returns what shows lines of progress on a terminal; undefined for any other stream. */
+function progressOn(
+  stream: OutputStream,
+  environment: Readonly<Record<string, string | undefined>>,
+): ((line: string) => void) | undefined {
+  if (!wantsAnimation(stream.isTTY === true, environment)) return undefined;
+  return (line) => stream.write(ERASE_LINE + line);
 }
 
 /** Returns the columns of a terminal; infinite for any other stream, which programs may read. */

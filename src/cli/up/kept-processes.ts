@@ -8,7 +8,7 @@ import type { Broker, BrokerExit } from "../../broker/index.ts";
 import { DistantHost } from "../../http/distant-host.ts";
 import { ensureError, errorFromWire, PserverError } from "../../protocol/errors.ts";
 import { io } from "../../system/file-errors.ts";
-import type { HostMessage } from "../context.ts";
+import type { StarterMessage } from "../context.ts";
 import { type Pause, RESTARTS_MAX, type Run, supervise } from "../supervise.ts";
 
 /** Free bytes needed for a restart: several of the largest records, and what a broker writes itself. */
@@ -246,7 +246,9 @@ export function startHostProcess(options: HostProcessOptions): HostProcess {
     else reportedError = error;
   });
   let distant: DistantHost | undefined;
-  child.on("message", ({ report }: HostMessage) => {
+  child.on("message", (message: StarterMessage) => {
+    if (!("report" in message)) return;
+    const { report } = message;
     if (distant !== undefined) return distant.heard(report);
     distant = new DistantHost(report);
     options.onReporting(distant);

@@ -4,7 +4,8 @@ import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { Output, Progress } from "../../../src/cli/output/output.ts";
 
-const ERASE = "\r\u001b[2K";
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these command the terminal
+const SHOWN_AND_ERASED = /^\r\u001b\[2Ksaving 50 %.*\r\u001b\[2K$/;
 
 test("redraws one line at most ten times a second", () => {
   const written: string[] = [];
@@ -22,9 +23,9 @@ test("redraws one line at most ten times a second", () => {
   progress.clear();
   progress.clear();
   expect(written).toEqual([
-    `${ERASE}saving 0 %  0 B of 2 KiB  0 ms, 0 B/s`,
-    `${ERASE}saving 50 %  1 KiB of 2 KiB  1 s, 1 KiB/s`,
-    ERASE,
+    "saving 0 %  0 B of 2 KiB  0 ms, 0 B/s",
+    "saving 50 %  1 KiB of 2 KiB  1 s, 1 KiB/s",
+    "",
   ]);
 });
 
@@ -38,7 +39,7 @@ test("says how long it takes where the total is not known", () => {
   );
   now = 2500;
   progress.update(0);
-  expect(written).toEqual([`${ERASE}saving 2.5 s`]);
+  expect(written).toEqual(["saving 2.5 s"]);
 });
 
 test.each([
@@ -52,7 +53,19 @@ test.each([
   const progress = output.progress("saving");
   progress.update(1, 2);
   progress.clear();
-  expect(stderr.read() !== null).toBe(shown);
+  const written = stderr.read();
+  expect(written === null ? "" : String(written)).toMatch(shown ? SHOWN_AND_ERASED : /^$/);
+});
+
+test("whoever has started the command is told lines, without what commands a terminal", () => {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const told: string[] = [];
+  const onProgress = (line: string): unknown => told.push(line);
+  const progress = Output.open({ stdout, stderr, onProgress }, {}, {}).progress("saving");
+  progress.update(1, 2);
+  progress.clear();
+  expect(told).toEqual([expect.stringMatching(/^saving 50 % {2}1 B of 2 B/), ""]);
+  expect(stderr.read()).toBeNull();
 });
 
 test.each(["ends", "fails"])("what work reports is shown until it %s", async (how) => {
@@ -67,7 +80,7 @@ test.each(["ends", "fails"])("what work reports is shown until it %s", async (ho
     return how === "ends" ? Promise.resolve(7) : Promise.reject(new Error("full"));
   });
   await (how === "ends" ? expect(work).resolves.toBe(7) : expect(work).rejects.toThrow("full"));
-  expect(written).toEqual([`${ERASE}saving 25 %  512 B of 2 KiB  0 ms, 0 B/s`, ERASE]);
+  expect(written).toEqual(["saving 25 %  512 B of 2 KiB  0 ms, 0 B/s", ""]);
 });
 
 test("data goes to one stream, messages to the other", () => {

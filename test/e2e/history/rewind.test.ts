@@ -2,6 +2,7 @@
 // point, trainers are told what was given up and continue, and the abandoned history stays readable and can
 // be gone back to. A rewind that was killed is shown, and is completed or dropped, never executed in place of another
 // one; a run that was held up meanwhile changes nothing any more. A run that is killed is a process of its own.
+import { PassThrough } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, describe, expect, test } from "vitest";
@@ -18,6 +19,7 @@ import { run } from "../../cli/spawn-command.ts";
 import { heldConnection } from "../../support/held-connection.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
+import { testProgram } from "../../support/test-program.ts";
 import { branch, cutAt, cutNow } from "./forks.ts";
 
 let job: TestJob;
@@ -479,6 +481,36 @@ describe("the command", () => {
     expect(await counts(client)).toEqual([4, 4]);
   });
 
+  test("that is interrupted once it has begun says how to go on", async () => {
+    const client = await start();
+    await raise(client, 2);
+    const [first] = await cutNow(job);
+    await raise(client, 2);
+    const interrupt = new AbortController();
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    let rebuilding = NAMES.length;
+    // Without progress there is nothing to be rebuilt any more: next the plan is noted.
+    const tellStarter = async (message: object): Promise<void> => {
+      if (!("progress" in message) || message.progress !== "") return;
+      rebuilding -= 1;
+      if (rebuilding === 0) interrupt.abort();
+    };
+    const { runCli }: typeof import("../programs/run-cli.ts") = await import(
+      testProgram("run-cli")
+    );
+    const place = ["--job", job.job, "--url", job.broker.url];
+    const code = await runCli(["rewind", ...place, "--to", `0:${first?.seq}`, "--yes"], {
+      ...{ stdin, stdout, stderr, environment: {}, signal: interrupt.signal, tellStarter },
+    });
+    expect(code).not.toBe(0);
+    expect(String(stderr.read())).toContain(
+      'is not complete: complete it with "pserver rewind --job j --complete", or drop it',
+    );
+    expect(await shownRewind()).toMatchObject({ goneBack: [] });
+    expect(await rewind("--complete", "--yes")).toMatchObject({ code: 0 });
+    expect((await counts(client))[0]).toBe(2);
+  });
+
   test("asks for confirmation, says what it understood and what was given up", async () => {
     const client = await start();
     await raise(client, 2);
@@ -490,6 +522,14 @@ describe("the command", () => {
     expect(unsure.stderr).toContain("give up");
     expect(unsure.stderr).toContain("--yes");
     expect(await counts(client)).toEqual([4, 4]);
+    const tried = await rewind("--to", to, "--dry-run");
+    expect([tried.code, tried.stderr]).toEqual([
+      0,
+      expect.stringMatching(/job j would go back, and give up \d+ records\n$/),
+    ]);
+    expect(await shownRewind()).toBeUndefined();
+    expect(await counts(client)).toEqual([4, 4]);
+    expect(await rewind("--drop", "--dry-run")).toMatchObject({ code: 3 });
     const { code, stderr } = await rewind("--to", to, "--yes");
     expect([code, stderr]).toEqual([0, expect.stringContaining(`the cut 0:${first?.seq}`)]);
     expect(stderr).toContain("shard 1 goes on under generation 2: records");

@@ -1,6 +1,6 @@
 /**
  * A fork or a rewind as a process of its own that is killed after one stage of it, for tests of interrupted ones. Its
- * argument is JSON: the broker's `url`, the `job`, the cut `at`, absent to complete a rewind, the name `as` of a new
+ * argument is JSON: the broker's `url` and, if it wants one, `token`, the `job`, the cut `at`, absent to complete a rewind, the name `as` of a new
  * job, absent for a rewind, and the stage to be killed at.
  */
 
@@ -11,15 +11,16 @@ import { openHistory } from "../../../src/history/open-journal.ts";
 import { JobSubjects, type Position } from "../../../src/protocol/index.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
 
-const { url, job, at, as, killAt } = JSON.parse(process.argv[2] ?? "{}") as {
+const { url, token, job, at, as, killAt } = JSON.parse(process.argv[2] ?? "{}") as {
   readonly url: string;
+  readonly token?: string;
   readonly job: string;
   readonly at?: readonly Position[];
   readonly as?: string;
   readonly killAt?: string;
 };
 
-const reach = { servers: [url], timeoutMs: 10_000 };
+const reach = { servers: [url], timeoutMs: 10_000, ...(token !== undefined && { token }) };
 const host = `test-${process.pid}`;
 const { signal } = new AbortController();
 const inboxPrefix = new JobSubjects(as ?? job).hostInbox(host);

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { DroppedRewind, RewoundJob } from "../../../history/continue/rewind-job.ts";
 import type { Cut } from "../../../history/points.ts";
 import type { HistorySource } from "../../../history/source.ts";
-import { PserverError, visible } from "../../../protocol/errors.ts";
+import { ensureError, mismatch, PserverError, visible } from "../../../protocol/errors.ts";
 import { showCut } from "../../../protocol/messages/position.ts";
 import { addHelp, type CliContext, confirm, openOutput } from "../../context.ts";
 import { rebuildWithProgress, resolvePointText, withHistory } from "../../history/with-history.ts";
@@ -25,6 +25,7 @@ interface RewindFlags extends HistoryFlags {
   readonly to?: string;
   readonly complete?: boolean;
   readonly drop?: boolean;
+  readonly dryRun?: boolean;
   readonly yes?: boolean;
 }
 
@@ -42,6 +43,7 @@ export function registerRewind(program: Command, context: CliContext): void {
     .option("--to <point>", "the point: a time, a position, a step, an update")
     .option("--complete", "complete the rewind that was interrupted")
     .option("--drop", "drop the rewind that was interrupted")
+    .option("--dry-run", "with --to or --complete: say what would be given up, and change nothing")
     .option("-y, --yes", "do not ask");
   addHistoryOptions(command).action((flags: RewindFlags) => runRewind(context, flags));
   addHelp(command, {
@@ -66,9 +68,11 @@ export function registerRewind(program: Command, context: CliContext): void {
       '  {"job","at":[{"generation","seq"}],"completed","shards":[{"shard","generation","seq",',
       '  "fallbacks","served"}],"ready":[name, …],"gone":[name, …]}; completed: whether an interrupted',
       '  rewind was completed. With --drop: {"job","id","at","goneBack":[shard, …],"unchanged":[…]}.',
+      '  With --dry-run: {"job","at","records"}.',
     ],
     Examples: [
       '  pserver rewind --job mnist --to "10m ago"',
+      "  pserver rewind --job mnist --to trainer-2/8:1041 --dry-run",
       "  pserver rewind --job mnist --to trainer-2/8:1041 --yes",
       "  pserver rewind --job mnist --complete",
     ],
@@ -78,6 +82,9 @@ export function registerRewind(program: Command, context: CliContext): void {
 async function runRewind(context: CliContext, flags: RewindFlags): Promise<void> {
   const wish = wishOf(flags);
   checkOwnHistory(flags);
+  if (wish.kind === "drop" && flags.dryRun === true) {
+    throw mismatch("BAD_VALUE", "--dry-run", "--to or --complete", "--drop");
+  }
   const output = openOutput(context, flags);
   if (wish.kind === "drop") await drop(context, output, flags);
   else await goBack(context, output, flags, wish);
@@ -120,10 +127,25 @@ async function goBack(
           : undefined;
       if (noted !== undefined && at !== undefined && !isSameCut(at, noted.at))
         throw unfinishedError(job, noted);
-      await ask(context, flags, source, noted?.at ?? at ?? []);
+      const goesTo = noted?.at ?? at ?? [];
       const { signal } = context;
+      if (flags.dryRun === true) {
+        const records = await recordsAfter(source, goesTo, signal);
+        describeDryRun(output, { job, at: goesTo, records });
+        return;
+      }
+      if (flags.yes !== true) await ask(context, job, await recordsAfter(source, goesTo, signal));
       const rebuild = await rebuildWithProgress(output, source, signal);
-      const rewound = await rewindJob({ connection, host, job, at, rebuild, signal });
+      let isBegun = false;
+      const onStage = (stage: string): void => {
+        isBegun = stage !== "rebuilt" && stage !== "complete";
+      };
+      const rewinding = rewindJob({ connection, host, job, at, rebuild, signal, onStage });
+      const rewound = await rewinding.catch((error: unknown) => {
+        // With BUSY another run has gone on with it.
+        if (isBegun && ensureError(error).code !== "BUSY") output.warning(howToGoOn(job));
+        throw error;
+      });
       if (output.json) output.value(rewound);
       else describe(output, rewound);
     });
@@ -158,23 +180,41 @@ async function tellUnfinished(
   output.message(`the rewind ${id} that began at ${begun} is not complete: the cut ${showCut(at)}`);
 }
 
+/** Counts the records that are given up by going back to a cut. */
+async function recordsAfter(source: HistorySource, at: Cut, signal: AbortSignal): Promise<number> {
+  const { resolvePoint } = await import("../../../history/resolve-point.ts");
+  const { cut: now } = await resolvePoint(source, { kind: "now" }, signal);
+  return now.reduce((sum, { generation, seq }, shard) => {
+    const from = at[shard];
+    return sum + seq - (from?.generation === generation ? from.seq : 0);
+  }, 0);
+}
+
+/** What a rewind would do. */
+interface DryRun {
+  readonly job: string;
+  readonly at: Cut;
+  readonly records: number;
+}
+
+function describeDryRun(output: Output, { job, at, records }: DryRun): void {
+  if (output.json) output.value({ job, at, records });
+  else output.message(`job ${job} would go back, and give up ${formatRecords(records)}`);
+}
+
+/** Says what can be done about a rewind that has begun and is not complete. */
+function howToGoOn(job: string): string {
+  return (
+    `the rewind of job ${job} is not complete: complete it with "pserver rewind --job ${job} --complete", or drop it ` +
+    `with "pserver rewind --job ${job} --drop"`
+  );
+}
+
 /**
  * Asks whether to give up all records after the cut.
  * @throws ABORTED if not.
  */
-async function ask(
-  context: CliContext,
-  { job, yes }: RewindFlags,
-  source: HistorySource,
-  at: Cut,
-): Promise<void> {
-  if (yes === true) return;
-  const { resolvePoint } = await import("../../../history/resolve-point.ts");
-  const { cut: now } = await resolvePoint(source, { kind: "now" }, context.signal);
-  const records = now.reduce((sum, { generation, seq }, shard) => {
-    const from = at[shard];
-    return sum + seq - (from?.generation === generation ? from.seq : 0);
-  }, 0);
+async function ask(context: CliContext, job: string, records: number): Promise<void> {
   const question = `Let job ${job} go back, and give up ${formatRecords(records)}?`;
   if (await confirm(context, question)) return;
   throw new PserverError("ABORTED", `job ${job} stays as it is`, { job });
