@@ -31,6 +31,7 @@ import { registerSave } from "./commands/save.ts";
 import { registerSet } from "./commands/set.ts";
 import { registerSetup } from "./commands/setup.ts";
 import { registerStatus } from "./commands/status.ts";
+import { registerUi } from "./commands/ui.ts";
 import { registerUp } from "./commands/up.ts";
 import { addHelp, type CliContext } from "./context.ts";
 import type { Paint } from "./output/colors.ts";
@@ -82,7 +83,10 @@ const GROUPS: readonly (readonly [
   readonly ((program: Command, context: CliContext) => void)[],
 ])[] = [
   ["Serve", [registerUp, registerSetup, registerAuth, registerHost, registerRun]],
-  ["Look at a job", [registerStatus, registerLs, registerGet, registerJobs, registerDoctor]],
+  [
+    "Look at a job",
+    [registerStatus, registerUi, registerLs, registerGet, registerJobs, registerDoctor],
+  ],
   ["Change a model", [registerSet, registerSave, registerLoad, registerRemove]],
   [
     "Find out what happened",

@@ -6,7 +6,7 @@ import { createProgram } from "./program.ts";
 import { EXIT, type ReportStyle, reportError } from "./report-error.ts";
 
 /** Commands that only run as servers: their last message begins with the time, too. */
-const SERVERS: readonly string[] = ["up", "host", "run"];
+const SERVERS: readonly string[] = ["up", "host", "run", "ui"];
 
 /** Runs one command line, without the program's name; returns the exit code and never throws. */
 export async function runCli(args: readonly string[], cliProcess: CliProcess): Promise<number> {

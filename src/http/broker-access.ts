@@ -5,4 +5,6 @@ export interface BrokerAccess {
   /** Settings that are left out come from the environment. */
   readonly broker: ConnectionOverrides;
   readonly environment: Environment;
+  /** The id under which hosts are asked; permissions of the broker may be bound to it. */
+  readonly asker: string;
 }

@@ -1,8 +1,20 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
-import { type ErrorCode, ensureError, PserverError, visible } from "../protocol/errors.ts";
+import {
+  type ErrorCode,
+  ensureError,
+  mismatch,
+  PserverError,
+  visible,
+} from "../protocol/errors.ts";
 import { errnoCode, fileError } from "../system/file-errors.ts";
 import { type HttpAddress, isLoopback, urlOf } from "./address.ts";
 
@@ -14,6 +26,9 @@ const REQUESTS_MAX = 16;
 
 /** Longest request line and headers together. */
 const HEADER_BYTES_MAX = 16_384;
+
+/** Longest body of a request. */
+const BODY_BYTES_MAX = 16_384;
 
 /** How long a client may take to send a request, and how long its connection may be idle. */
 const REQUEST_MS = 10_000;
@@ -44,6 +59,8 @@ const SECURITY_HEADERS = {
 
 /** A request as a route gets it. */
 export interface HttpRequest {
+  /** The JSON of a request for a change, which came as a POST; undefined for one that only asks. */
+  readonly change: unknown;
   /** The parts of the path, decoded: `["api", "jobs"]`. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
@@ -59,6 +76,8 @@ export interface HttpAnswer {
   readonly body: string;
   /** What the document may load and do, as a content security policy; nothing by default. */
   readonly policy?: string;
+  /** Methods that would have been allowed, in an answer about one that is not. */
+  readonly allow?: string;
 }
 
 /** Server-sent events, as an answer of a route. */
@@ -78,6 +97,8 @@ export interface ServerEvent {
 export interface Route<Answer = HttpAnswer> {
   /** Whether requests need the token, if the server has one. */
   readonly isProtected: boolean;
+  /** Whether it takes requests for changes, which are only for servers with a token. False by default. */
+  readonly takesChanges?: boolean;
   /** Answers a request. What it throws is answered as an error in JSON. */
   answer(request: HttpRequest): Answer | Promise<Answer>;
 }
@@ -181,7 +202,7 @@ export class HttpServer {
     // A client that goes away, or sends what is no HTTP, concerns nobody else.
     request.on("error", () => undefined);
     response.on("error", () => undefined);
-    request.resume();
+    if (request.method !== "POST") request.resume();
     const gone = new AbortController();
     response.once("close", () => gone.abort(new PserverError("ABORTED", "the client has gone")));
     const deadline = setTimeout(() => response.destroy(), ANSWER_MS);
@@ -199,6 +220,8 @@ export class HttpServer {
       send(request, response, errorAnswer(ensureError(error)));
     } finally {
       this.#requests -= 1;
+      // What nobody has read of it must not keep the connection from being used again.
+      request.resume();
     }
   }
 
@@ -253,9 +276,9 @@ export class HttpServer {
     const { routes } = this.#options;
     const route = Object.hasOwn(routes, first) ? routes[first] : undefined;
     if (route === undefined) throw notFound(pathname);
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      const method = visible(String(request.method));
-      throw new HttpError(405, "UNSUPPORTED", `expected GET or HEAD; received ${method}`);
+    const isChange = request.method === "POST" && route.takesChanges === true;
+    if (!isChange) {
+      checkAsks(request.method, route.takesChanges === true ? "GET, HEAD, POST" : "GET, HEAD");
     }
     if (route.isProtected) {
       this.#checkToken(request.headers.authorization);
@@ -263,7 +286,41 @@ export class HttpServer {
         throw new PserverError("BUSY", `expected at most ${REQUESTS_MAX} requests at one time`);
       }
     }
-    return await route.answer({ path, query, accept: request.headers.accept, signal });
+    const change = isChange ? await this.#readChange(request) : undefined;
+    return await route.answer({ path, query, change, accept: request.headers.accept, signal });
+  }
+
+  /**
+   * Reads what is to be changed. A page of another origin cannot ask for that: it does not know the token, and a browser
+   * sends neither the header with it nor JSON to other origins without having asked before, which is refused.
+   * @throws DENIED from a server without a token, or for a page of another origin; BAD_VALUE, TOO_LARGE.
+   */
+  async #readChange(request: IncomingMessage): Promise<unknown> {
+    if (this.#options.token === undefined) {
+      const text =
+        "this server only shows: it changes something for requests with a token, which --http-token gives it";
+      throw new HttpError(403, "DENIED", text);
+    }
+    checkOrigin(request.headers);
+    const type = request.headers["content-type"] ?? "none";
+    if (!/^application\/json *(?:;|$)/i.test(type)) {
+      throw mismatch("BAD_VALUE", "Content-Type", "application/json", visible(type));
+    }
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    for await (const part of request as AsyncIterable<Buffer>) {
+      bytes += part.length;
+      if (bytes > BODY_BYTES_MAX) {
+        const text = `the body: expected at most ${BODY_BYTES_MAX} bytes; received more`;
+        throw new HttpError(413, "TOO_LARGE", text);
+      }
+      parts.push(part);
+    }
+    try {
+      return JSON.parse(Buffer.concat(parts).toString("utf8"));
+    } catch {
+      throw mismatch("BAD_VALUE", "the body", "JSON", "something else");
+    }
   }
 
   /**
@@ -294,11 +351,29 @@ export class HttpServer {
 /** An error that is answered under a status of its own. */
 class HttpError extends PserverError {
   readonly status: number;
+  /** Methods that would have been allowed. */
+  readonly allow: string | undefined;
 
-  constructor(status: number, code: ErrorCode, message: string) {
+  constructor(status: number, code: ErrorCode, message: string, allow?: string) {
     super(code, message);
     this.status = status;
+    this.allow = allow;
   }
+}
+
+/** @throws UNSUPPORTED unless a method only asks; `allow`: those that would be allowed. */
+function checkAsks(method: string | undefined, allow: string): void {
+  if (method === "GET" || method === "HEAD") return;
+  const text = `expected ${allow.replace(/, (\w+)$/, " or $1")}; received ${visible(String(method))}`;
+  throw new HttpError(405, "UNSUPPORTED", text, allow);
+}
+
+/** @throws DENIED if a browser says that the page which asks comes from elsewhere. */
+function checkOrigin({ origin, host }: IncomingHttpHeaders): void {
+  if (origin === undefined) return;
+  if (URL.canParse(origin) && new URL(origin).host === host?.toLowerCase()) return;
+  const text = `Origin: expected the address of this server; received ${visible(origin)}`;
+  throw new HttpError(403, "DENIED", text);
 }
 
 /** Makes the error for a path that leads to nothing. */
@@ -322,7 +397,9 @@ export function jsonAnswer(value: unknown, status = 200): HttpAnswer {
 
 /** Makes the answer that carries an error, in the form in which commands print it. */
 function errorAnswer(error: PserverError): HttpAnswer {
-  return jsonAnswer({ error: error.toWire() }, statusOf(error));
+  const answer = jsonAnswer({ error: error.toWire() }, statusOf(error));
+  const allow = error instanceof HttpError ? error.allow : undefined;
+  return allow === undefined ? answer : { ...answer, allow };
 }
 
 /** Codes of what a client has sent wrongly. */
@@ -343,7 +420,7 @@ function send(request: IncomingMessage, response: ServerResponse, answer: HttpAn
     "Content-Type": answer.contentType,
     "Content-Length": body.length,
     ...(answer.status === 401 && { "WWW-Authenticate": "Bearer" }),
-    ...(answer.status === 405 && { Allow: "GET, HEAD" }),
+    ...(answer.allow !== undefined && { Allow: answer.allow }),
   });
   response.end(request.method === "HEAD" ? undefined : body);
 }

@@ -35,6 +35,7 @@ import {
   notFound,
   type Route,
 } from "./http-server.ts";
+import type { JobChanges } from "./job-changes.ts";
 import { LiveJobs } from "./live-jobs.ts";
 import { queryValues } from "./query.ts";
 import { readTapePage } from "./tape-page.ts";
@@ -49,20 +50,45 @@ const ANSWER_MS = 5_000;
 /** Updates on a page of a log, unless the request names a number, and at most. */
 const PAGE = { usual: 100, max: 1_000 } as const;
 
+/** What the page is told of the server that serves it. */
+interface ServerFacts {
+  readonly version: string;
+  /** The job with which the server was started; a broker may hold others. */
+  readonly job: string;
+  /** Whether the server takes requests for changes. */
+  readonly canChange: boolean;
+}
+
+/** Dependencies of {@link jobApi}. */
+interface JobApiDeps {
+  readonly access: () => BrokerAccess;
+  readonly facts: ServerFacts;
+  readonly changes: JobChanges;
+}
+
 /**
  * Makes the route `/api`, which answers in JSON what commands print with `--json`: `/api/jobs`, `/api/jobs/JOB` and
  * `/api/jobs/JOB/log`. Each request has a connection to the broker of its own, as a command has: what it asks for
- * waits for nothing that serves, and nothing waits for it.
+ * waits for nothing that serves, and nothing waits for it. `/api/jobs/JOB/fork` and `/api/jobs/JOB/rewind` change a
+ * job.
  */
-export function jobApi(access: () => BrokerAccess): Route<HttpAnswer | HttpStream> {
+export function jobApi({ access, facts, changes }: JobApiDeps): Route<HttpAnswer | HttpStream> {
   const folding = new OneAtATime();
   const live = new LiveJobs(access);
   return {
     isProtected: true,
+    takesChanges: true,
     answer: async (request) => {
       const [, collection, job, detail, ...rest] = request.path;
+      if (request.path.length === 1 && request.change === undefined) return jsonAnswer(facts);
       if (collection !== "jobs" || rest.length > 0) throw notFound(pathOf(request));
       if (job !== undefined) checkJob(job);
+      if (request.change !== undefined) {
+        if (job === undefined || (detail !== "fork" && detail !== "rewind")) {
+          throw notFound(pathOf(request));
+        }
+        return changes.begin(job, detail, request.change);
+      }
       if (job !== undefined && detail === "live") {
         await requireJob(access(), job, request.signal);
         return { open: (signal) => live.events(job, signal) };
@@ -121,8 +147,8 @@ function connectionOf(
   return { job, broker, environment, connectTimeoutMs: ANSWER_MS, signal };
 }
 
-/** A name for one request, under which it asks. */
-function askerId(): string {
+/** A name for one request's connection as hosts have one. */
+function storeName(): string {
   return `http-${randomUUID().slice(0, 8)}`;
 }
 
@@ -140,7 +166,7 @@ async function withStore<T>(
   use: (connection: NatsConnection, manager: JetStreamManager) => Promise<T>,
 ): Promise<T> {
   const options = connectionOf(access, JOB_DEFAULT, signal);
-  const connection = await openStoreConnection(options, askerId());
+  const connection = await openStoreConnection(options, storeName());
   try {
     return await use(
       connection,
@@ -171,7 +197,7 @@ async function withAdmin<Result>(
   use: (admin: JobAdmin) => Promise<Result>,
 ): Promise<Result> {
   const options = connectionOf(access, job, signal);
-  const admin = await openAdmin({ ...options, trainer: askerId(), timeoutMs: ANSWER_MS });
+  const admin = await openAdmin({ ...options, trainer: access.asker, timeoutMs: ANSWER_MS });
   try {
     return await use(admin);
   } catch (error) {
@@ -182,12 +208,17 @@ async function withAdmin<Result>(
   }
 }
 
-/** @throws BAD_NAME if the broker holds no such job. */
+/** @throws BAD_NAME if the broker holds no such job, as far as this user may know that. */
 async function requireJob(access: BrokerAccess, job: string, signal: AbortSignal): Promise<void> {
   const streams = await withStore(access, signal, (_connection, manager) =>
     streamsOfJob(manager, job),
-  );
-  if (streams.length === 0) throw missing("BAD_NAME", noSuchJob(job).message);
+  ).catch((thrown: unknown) => {
+    const error = ensureError(thrown);
+    // Whoever may only ask hosts is told by them.
+    if (error.code === "DENIED") return undefined;
+    throw error;
+  });
+  if (streams?.length === 0) throw missing("BAD_NAME", noSuchJob(job).message);
 }
 
 async function listParameters(

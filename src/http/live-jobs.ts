@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { type JobAdmin, openAdmin } from "../client/admin/job-admin.ts";
 import { readJobStatus } from "../client/admin/job-status.ts";
@@ -7,6 +6,7 @@ import { openHistory } from "../history/open-journal.ts";
 import { type UpdateEntry, updateEntry } from "../history/reports/update-entry.ts";
 import type { HistorySource } from "../history/source.ts";
 import { ensureError } from "../protocol/index.ts";
+import type { ConnectionSettings } from "../transport/connection.ts";
 import type { BrokerAccess } from "./broker-access.ts";
 import type { ServerEvent } from "./http-server.ts";
 import { readTapePage } from "./tape-page.ts";
@@ -33,7 +33,8 @@ export class LiveJobs {
 
   /**
    * Yields what is new of a job until the signal is aborted: `status`, as `pserver status --json` prints it; `updates`,
-   * as the log has them, from now on; `problem`, an error for which the job cannot be seen at the moment.
+   * as the log has them, from now on; `problem`, an error for which the job cannot be seen at the moment; `limited`, an
+   * error for which only its status can be seen: a user of the broker may be allowed to ask hosts, and not to read.
    */
   async *events(job: string, signal: AbortSignal): AsyncGenerator<ServerEvent, void, undefined> {
     const watched = this.#jobs.get(job) ?? new LiveJob(job, this.#access);
@@ -58,6 +59,7 @@ export class LiveJobs {
 class Watcher {
   #status: unknown;
   #problem: unknown;
+  #limited: unknown;
   #updates: UpdateEntry[] = [];
   #dropped = 0;
   #wake: (() => void) | undefined;
@@ -73,6 +75,11 @@ class Watcher {
     this.wake();
   }
 
+  limited(limited: unknown): void {
+    this.#limited = limited;
+    this.wake();
+  }
+
   updates(updates: readonly UpdateEntry[]): void {
     this.#updates.push(...updates);
     const dropped = this.#updates.length - WAITING_MAX;
@@ -85,8 +92,8 @@ class Watcher {
 
   /** Settles when there is something to take. */
   async more(): Promise<void> {
-    const hasMore =
-      this.#status !== undefined || this.#problem !== undefined || this.#updates.length > 0;
+    const single = [this.#status, this.#problem, this.#limited];
+    const hasMore = single.some((each) => each !== undefined) || this.#updates.length > 0;
     if (!hasMore) await new Promise<void>((resolve) => (this.#wake = resolve));
     this.#wake = undefined;
   }
@@ -96,19 +103,17 @@ class Watcher {
   }
 
   *take(): Generator<ServerEvent, void, undefined> {
-    const [status, problem, updates, dropped] = [
-      this.#status,
-      this.#problem,
-      this.#updates,
-      this.#dropped,
-    ];
+    const [status, problem, limited] = [this.#status, this.#problem, this.#limited];
+    const [updates, dropped] = [this.#updates, this.#dropped];
     this.#status = undefined;
     this.#problem = undefined;
+    this.#limited = undefined;
     this.#updates = [];
     this.#dropped = 0;
     if (status !== undefined) yield { event: "status", data: status };
     if (updates.length > 0) yield { event: "updates", data: { updates, dropped } };
     if (problem !== undefined) yield { event: "problem", data: problem };
+    if (limited !== undefined) yield { event: "limited", data: limited };
   }
 }
 
@@ -119,6 +124,7 @@ class LiveJob {
   readonly #watchers: Set<Watcher> = new Set();
   readonly #end = new AbortController();
   #status: unknown;
+  #limited: unknown;
 
   constructor(job: string, access: () => BrokerAccess) {
     this.#job = job;
@@ -128,6 +134,7 @@ class LiveJob {
   add(): Watcher {
     const watcher = new Watcher();
     if (this.#status !== undefined) watcher.status(this.#status);
+    if (this.#limited !== undefined) watcher.limited(this.#limited);
     this.#watchers.add(watcher);
     if (this.#watchers.size === 1) void this.#look();
     return watcher;
@@ -157,27 +164,40 @@ class LiveJob {
 
   /** Follows the job over connections of its own; `after`: where its log was left. @throws if it cannot be seen. */
   async #follow(after: string | undefined, signal: AbortSignal): Promise<string | undefined> {
-    const { broker, environment } = this.#access();
+    const { broker, environment, asker } = this.#access();
     const job = this.#job;
-    const trainer = `http-${randomUUID().slice(0, 8)}`;
     const how = { connectTimeoutMs: ANSWER_MS, timeoutMs: ANSWER_MS, signal };
-    const admin = await openAdmin({ job, broker, environment, trainer, ...how });
+    const admin = await openAdmin({ job, broker, environment, trainer: asker, ...how });
     try {
-      const connection = resolveSettings(broker, environment);
-      const source = await openHistory({ kind: "broker", connection, job });
+      const source = await this.#openLog(resolveSettings(broker, environment));
       try {
         return await this.#poll(admin, source, after, signal);
       } finally {
-        await source.close();
+        await source?.close();
       }
     } finally {
       await admin.close();
     }
   }
 
+  /** Opens the job's log; undefined, and all watchers are told, if this user may not read it. */
+  async #openLog(connection: ConnectionSettings): Promise<HistorySource | undefined> {
+    try {
+      const source = await openHistory({ kind: "broker", connection, job: this.#job });
+      this.#limited = undefined;
+      return source;
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      if (error.code !== "DENIED") throw error;
+      this.#limited = error.toWire();
+      for (const watcher of this.#watchers) watcher.limited(this.#limited);
+      return undefined;
+    }
+  }
+
   async #poll(
     admin: JobAdmin,
-    source: HistorySource,
+    source: HistorySource | undefined,
     after: string | undefined,
     signal: AbortSignal,
   ): Promise<string | undefined> {
@@ -188,9 +208,10 @@ class LiveJob {
       this.#status = status;
       for (const watcher of this.#watchers) watcher.status(status);
       const query = { parameter: undefined, trainer: undefined, sinceMs, after: next };
-      const page = await readTapePage(source, { ...query, limit: PAGE_UPDATES, signal });
-      next = page.next;
-      const updates = page.updates.map(updateEntry);
+      const page =
+        source && (await readTapePage(source, { ...query, limit: PAGE_UPDATES, signal }));
+      next = page?.next;
+      const updates = page?.updates.map(updateEntry) ?? [];
       if (updates.length > 0) for (const watcher of this.#watchers) watcher.updates(updates);
       const pauseMs = updates.length === PAGE_UPDATES ? 0 : LOOK_MS;
       await delay(pauseMs, undefined, { signal }).catch(() => undefined);

@@ -12,6 +12,7 @@ const COMMANDS = [
     "host",
     "run",
     "status",
+    "ui",
     "ls",
     "get",
     "set",

@@ -12,7 +12,8 @@ const BUILD = { version: "1.2.3", node: "20" };
 
 async function ask(route: Route, accept?: string): Promise<HttpAnswer> {
   const signal = new AbortController().signal;
-  return await route.answer({ path: [], query: new URLSearchParams(), accept, signal });
+  const query = new URLSearchParams();
+  return await route.answer({ path: [], query, change: undefined, accept, signal });
 }
 
 /** The lines of samples of a name. */

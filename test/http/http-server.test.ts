@@ -272,3 +272,75 @@ test.each(["", ":80", "65536", "a:b", "::1:80", "[::1]", "[zz]:80", "http://a:80
     expect(codeOf(() => parseHttpAddress(text))).toBe("BAD_VALUE");
   },
 );
+
+const changing: Route = {
+  isProtected: true,
+  takesChanges: true,
+  answer: ({ change }) => jsonAnswer({ change: change ?? "none" }),
+};
+
+const BEARER = { Authorization: "Bearer secret" };
+const JSON_BODY = { "Content-Type": "application/json" };
+
+async function post(
+  port: number,
+  headers: Record<string, string>,
+  body = '{"a":1}',
+): Promise<Answer> {
+  const options = { host: "127.0.0.1", port, path: "/changing", method: "POST", agent: false };
+  const request = httpRequest({ ...options, headers });
+  request.end(body);
+  const [response] = await once(request, "response");
+  let text = "";
+  for await (const part of response.setEncoding("utf8")) text += part;
+  return { status: response.statusCode, headers: response.headers, body: text };
+}
+
+test("a change needs a server with a token, and the token", async () => {
+  const without = await post(await start({ routes: { changing } }), { ...BEARER, ...JSON_BODY });
+  expect([without.status, codeIn(without)]).toEqual([403, "DENIED"]);
+  await server?.close();
+  const port = await start({ token: "secret", routes: { changing } });
+  const unknown = await post(port, JSON_BODY);
+  expect([unknown.status, codeIn(unknown)]).toEqual([401, "DENIED"]);
+  const known = await post(port, { ...BEARER, ...JSON_BODY });
+  expect([known.status, known.body]).toEqual([200, '{"change":{"a":1}}\n']);
+});
+
+test.each([
+  ["a page of another origin", { Origin: "http://evil.example" }, 403, "DENIED"],
+  ["a page without an origin", { Origin: "null" }, 403, "DENIED"],
+  ["a form", { "Content-Type": "text/plain" }, 400, "BAD_VALUE"],
+  ["another name of this machine", { Host: "evil.example" }, 403, "DENIED"],
+])("a change is not taken from %s", async (_who, headers, status, code) => {
+  let changes = 0;
+  const counting: Route = {
+    ...changing,
+    answer: () => jsonAnswer({ count: ++changes }),
+  };
+  const port = await start({ token: "secret", routes: { changing: counting } });
+  const answer = await post(port, { ...BEARER, ...JSON_BODY, ...headers });
+  expect([answer.status, codeIn(answer), changes]).toEqual([status, code, 0]);
+});
+
+test("a change is taken from the server's own page", async () => {
+  const port = await start({ token: "secret", routes: { changing } });
+  const own = { Origin: `http://127.0.0.1:${port}`, Host: `127.0.0.1:${port}` };
+  expect((await post(port, { ...BEARER, ...JSON_BODY, ...own })).status).toBe(200);
+});
+
+test.each([
+  ["no JSON", "{", 400, "BAD_VALUE"],
+  ["too long", JSON.stringify("x".repeat(16_384)), 413, "TOO_LARGE"],
+])("a change that is %s is refused", async (_what, body, status, code) => {
+  const port = await start({ token: "secret", routes: { changing } });
+  const answer = await post(port, { ...BEARER, ...JSON_BODY }, body);
+  expect([answer.status, codeIn(answer)]).toEqual([status, code]);
+});
+
+test("a browser that asks before it sends to another origin is refused", async () => {
+  const port = await start({ token: "secret", routes: { changing } });
+  const answer = await ask(port, "/changing", { Origin: "http://evil.example" }, "OPTIONS");
+  expect([answer.status, answer.headers.allow]).toEqual([405, "GET, HEAD, POST"]);
+  expect(answer.headers["access-control-allow-origin"]).toBeUndefined();
+});

@@ -4,6 +4,7 @@ import type { ReportingHost } from "../../actors/host/host.ts";
 import { resolveSettings } from "../../client/wire/broker-settings.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
 import { defined } from "../../protocol/fields.ts";
+import { OBSERVER_ID } from "../../protocol/permissions.ts";
 import { addHelp, type CliContext, openLog } from "../context.ts";
 import { hostEventPrinter } from "../host-events.ts";
 import {
@@ -44,7 +45,8 @@ async function runHost(context: CliContext, output: Output, flags: RunHostFlags)
   // Loaded here, so that other commands start faster.
   const { serveHttp } = await import("../serve-http.ts");
   const broker = toOverrides(flags);
-  const http = await serveHttp(setting, flags.job, () => ({ broker, environment }), output);
+  const access = { broker, environment, asker: OBSERVER_ID };
+  const http = await serveHttp(setting, flags.job, () => access, output);
   try {
     await serveHost(context, output, flags, http);
   } finally {

@@ -13,6 +13,14 @@ export interface HttpFlags {
   readonly httpTrainers?: boolean;
 }
 
+const TOKEN_FLAG = "--http-token <file>";
+
+/** Flags of a command that serves only the page; each is undefined unless given. */
+export interface PageFlags {
+  readonly http?: HttpAddress;
+  readonly httpToken?: string;
+}
+
 /** Adds the flags of a command that serves HTTP; `shown` is the default of `--http`, for help. */
 export function addHttpOptions(command: Command, shown: string): Command {
   return command
@@ -22,14 +30,31 @@ export function addHttpOptions(command: Command, shown: string): Command {
       parseHttp,
     )
     .option(
-      "--http-token <file>",
-      "file with the token that requests for metrics and JSON must carry; needed where other machines reach the address",
+      TOKEN_FLAG,
+      "file with the token that requests for metrics and JSON must carry, and with which the page forks and rewinds; needed where other machines reach the address",
     )
     .option("--http-trainers", "metrics for each trainer by its id, too");
 }
 
+/** Adds the flags of a command that serves only the page. */
+export function addPageOptions(command: Command): Command {
+  return command
+    .option(
+      "--http <address>",
+      "where to serve the page: a port of this machine, or ADDRESS:PORT (default: a free port)",
+      parseAddress,
+    )
+    .option(
+      TOKEN_FLAG,
+      "file with a token that the page asks for, and with which it forks and rewinds; needed where other machines reach the address",
+    );
+}
+
 function parseHttp(text: string): HttpAddress | "off" {
-  if (text === "off") return "off";
+  return text === "off" ? "off" : parseAddress(text);
+}
+
+function parseAddress(text: string): HttpAddress {
   try {
     return parseHttpAddress(text);
   } catch (error) {
@@ -43,6 +68,19 @@ export interface HttpSetting {
   /** Whether any free port will do if that of the address is taken. */
   readonly takesOtherPort: boolean;
   readonly token?: string;
+}
+
+/**
+ * Reads the flags of {@link addPageOptions}: without an address, any free port of this machine.
+ * @throws as {@link toHttpSetting}.
+ */
+export function toPageSetting({ http, httpToken }: PageFlags): HttpSetting {
+  const token = httpToken === undefined ? undefined : readHttpToken(httpToken);
+  return {
+    address: http ?? { host: LOOPBACK, port: 0 },
+    takesOtherPort: false,
+    ...defined({ token }),
+  };
 }
 
 /**

@@ -2,9 +2,11 @@ import { join, resolve } from "node:path";
 import type { Host, HostOptions, ReportingHost } from "../../actors/host/host.ts";
 import { type FoundBroker, findBroker, setUpBroker } from "../../broker/index.ts";
 import type { ConnectionOverrides } from "../../client/wire/broker-settings.ts";
+import type { BrokerAccess as HttpAccess } from "../../http/broker-access.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
 import { type ErrorCode, ensureError, PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
+import { OBSERVER_ID } from "../../protocol/permissions.ts";
 import { type CliContext, confirm, thisCommand } from "../context.ts";
 import { hostEventPrinter } from "../host-events.ts";
 import type { BrokerFlags } from "../options/broker-options.ts";
@@ -159,8 +161,9 @@ export async function startLocalServer(
   checkStore(store, count);
   const access = await openAccess(flags, store, tokenDirectory(flags), output);
   let connection: ConnectionOverrides | undefined;
+  const environment = withoutConnection(context.environment);
   const http = await startHttp(flags, options.httpPort, output, () => {
-    if (connection !== undefined) return connection;
+    if (connection !== undefined) return { broker: connection, environment, asker: OBSERVER_ID };
     throw new PserverError("NO_BROKER", "the broker is being started");
   });
   const start = async (): Promise<LocalBrokers> =>
@@ -184,6 +187,7 @@ export async function startLocalServer(
         );
   const hosts = new RunningHosts((name, reason) => output.warning(describeEnd(name, reason)));
   const stop = async (): Promise<void> => {
+    await http?.endChanges();
     for (const error of await hosts.stop()) output.warning(error.message);
     await Promise.all([brokers.stop(), http?.close()]);
     for (const each of published) await each.remove();
@@ -208,13 +212,12 @@ async function startHttp(
   flags: LocalServerFlags,
   port: number,
   output: Output,
-  connection: () => ConnectionOverrides,
+  access: () => HttpAccess,
 ): Promise<HttpService | undefined> {
   const setting = toHttpSetting(flags, port);
   if (setting === undefined) return undefined;
   // Loaded here, so that other commands start faster.
   const { serveHttp } = await import("../serve-http.ts");
-  const access = () => ({ broker: connection(), environment: {} });
   return await serveHttp(setting, flags.job, access, output);
 }
 
