@@ -1,3 +1,6 @@
+import { openDialog } from "./dialog.ts";
+import { make } from "./dom.ts";
+
 /** An error that the server has answered. */
 class ApiError extends Error {
   readonly code: string;
@@ -12,7 +15,7 @@ const TOKEN_KEY = "pserver-token";
 
 /** Asks the server for JSON below `/api`. @throws ApiError; the reason of the signal. */
 export async function ask<Value>(path: string, signal: AbortSignal): Promise<Value> {
-  const response = await authorized(path, signal);
+  const response = await authorized(path, { signal });
   return (await response.json()) as Value;
 }
 
@@ -55,8 +58,21 @@ export interface LiveEvent {
  * Yields the events of a stream until it ends. `EventSource` cannot send a token, so the stream is read here.
  * @throws ApiError; an error if the connection breaks; the reason of the signal.
  */
-export async function* listen(path: string, signal: AbortSignal): AsyncGenerator<LiveEvent> {
-  const response = await authorized(path, signal);
+export function listen(path: string, signal: AbortSignal): AsyncGenerator<LiveEvent> {
+  return eventsOf(path, { signal });
+}
+
+/**
+ * Asks the server for a change, and yields what it says about it until that has ended.
+ * @throws as {@link listen}. The change goes on if the connection breaks.
+ */
+export function change(path: string, body: unknown): AsyncGenerator<LiveEvent> {
+  const headers = { "Content-Type": "application/json" };
+  return eventsOf(path, { method: "POST", headers, body: JSON.stringify(body) });
+}
+
+async function* eventsOf(path: string, request: RequestInit): AsyncGenerator<LiveEvent> {
+  const response = await authorized(path, request);
   if (response.body === null) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -74,21 +90,63 @@ export async function* listen(path: string, signal: AbortSignal): AsyncGenerator
   }
 }
 
-async function authorized(path: string, signal: AbortSignal): Promise<Response> {
-  const token = sessionStorage.getItem(TOKEN_KEY);
-  const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
-  const response = await fetch(`api/${path}`, { headers, signal });
-  if (response.ok) return response;
-  const { error } = (await response.json()) as { error: { code: string; message: string } };
-  if (response.status !== 401) throw new ApiError(error.code, error.message);
-  const given = window.prompt("The token of this server (--http-token):");
-  if (given === null || given === "") throw new ApiError(error.code, error.message);
-  sessionStorage.setItem(TOKEN_KEY, given.trim());
-  return await authorized(path, signal);
+/** Sends a request with the token; asks for that where the server wants it. */
+async function authorized(path: string, request: RequestInit): Promise<Response> {
+  while (true) {
+    const token = sessionStorage.getItem(TOKEN_KEY);
+    const headers = new Headers(request.headers);
+    if (token !== null) headers.set("Authorization", `Bearer ${token}`);
+    const response = await fetch(`api/${path}`, { ...request, headers });
+    if (response.ok) return response;
+    const { error } = (await response.json()) as { error: { code: string; message: string } };
+    if (response.status !== 401) throw new ApiError(error.code, error.message);
+    // Another request may have been told the token meanwhile.
+    if (sessionStorage.getItem(TOKEN_KEY) === token && !(await askToken(token !== null))) {
+      throw new ApiError(error.code, error.message);
+    }
+  }
+}
+
+let asking: Promise<boolean> | undefined;
+
+/** Asks the reader for the token, once however many requests need it; returns whether one was given. */
+function askToken(wasWrong: boolean): Promise<boolean> {
+  asking ??= openTokenDialog(wasWrong).finally(() => {
+    asking = undefined;
+  });
+  return asking;
+}
+
+async function openTokenDialog(wasWrong: boolean): Promise<boolean> {
+  const token = make("input", { type: "password", autocomplete: "off", required: true, size: 40 });
+  let isGiven = false;
+  const dialog = openDialog(
+    "This server asks for its token",
+    make("p", { class: "soft" }, "It is in the file that the server was given as --http-token."),
+    wasWrong && make("p", { class: "bad", role: "alert" }, "✕ That is not the token."),
+    make(
+      "form",
+      {
+        class: "controls",
+        onsubmit: (event: Event) => {
+          event.preventDefault();
+          sessionStorage.setItem(TOKEN_KEY, token.value.trim());
+          isGiven = true;
+          dialog.close();
+        },
+      },
+      make("label", { class: "field" }, "Token", token),
+      make("button", { type: "submit", class: "primary" }, "Continue"),
+    ),
+  );
+  token.focus();
+  await dialog.closed;
+  return isGiven;
 }
 
 /** Describes an error for people. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) return `${error.code}: ${error.message}`;
+  if (error instanceof TypeError) return "the server does not answer";
   return error instanceof Error ? error.message : String(error);
 }

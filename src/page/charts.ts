@@ -1,13 +1,17 @@
 import { ask, errorText, jobPath } from "./api.ts";
-import { fill, make } from "./dom.ts";
-import type { JobView, View } from "./job.ts";
-import { type Line, LineChart } from "./line-chart.ts";
+import { fill, head, make, statusLine } from "./dom.ts";
+import { countText } from "./format.ts";
+import type { JobView } from "./job.ts";
+import { type ChartContent, type Line, LineChart } from "./line-chart.ts";
+import type { View } from "./view.ts";
 
 /** How often a chart that is seen is drawn anew while updates come. */
 const AGAIN_MS = 10_000;
 
 /** Lines that a chart shows; those with the most values come first. */
-const LINES_MAX = 16;
+export const LINES_MAX = 16;
+
+const HEIGHT = 380;
 
 /** A chart as `pserver plot --json` prints it, as far as it is shown. */
 interface ChartEntry {
@@ -19,9 +23,53 @@ interface ChartEntry {
   readonly damage: readonly string[];
 }
 
+/** Names a chart: what it shows, and along what. */
+interface ChartQuery {
+  /** A name in notes, or `norm`. */
+  readonly value: string;
+  readonly by: "time" | "step";
+  readonly isLog: boolean;
+}
+
+/** Asks for a chart; returns what it shows, and what is to be said about it. @throws as `ask`. */
+export async function askChart(
+  job: string,
+  { value, by, isLog }: ChartQuery,
+  signal: AbortSignal,
+): Promise<{ readonly content: ChartContent; readonly remarks: string }> {
+  const entry = await ask<ChartEntry>(jobPath(job, "chart", { value, by }), signal);
+  const series = [...entry.series].sort((a, b) => b.points.length - a.points.length);
+  const lines = series.slice(0, LINES_MAX).map(
+    ({ name, points }): Line => ({
+      name,
+      x: points.map(({ x }) => x),
+      y: points.map(({ mean }) => mean),
+    }),
+  );
+  const label = `${value} by ${by} of ${lines.map(({ name }) => name).join(", ")}`;
+  return { content: { lines, by, isLog, label }, remarks: remarksOn(entry, lines.length, value) };
+}
+
+function remarksOn(
+  { series, notFiniteCount, damage }: ChartEntry,
+  shown: number,
+  value: string,
+): string {
+  const parts: string[] = [];
+  if (series.length === 0) {
+    parts.push(
+      `Nothing has been noted as ${value} yet; a trainer does that by note({ ${value}: … }).`,
+    );
+  }
+  if (series.length > shown)
+    parts.push(`${shown} of ${countText(series.length, "line")} are shown.`);
+  if (notFiniteCount > 0) parts.push(`${countText(notFiniteCount, "value")} not finite.`);
+  return [...parts, ...damage].join(" ");
+}
+
 /** Shows losses, other notes and norms over the whole life of a job. */
 export function charts(): View {
-  const chart = new LineChart();
+  const chart = new LineChart(HEIGHT);
   const value = make("input", { value: "loss", list: "values", size: 14 });
   const values = make(
     "datalist",
@@ -34,17 +82,24 @@ export function charts(): View {
     ["time", "step"].map((name) => make("option", {}, name)),
   );
   const log = make("input", { type: "checkbox" });
-  const told = make("p", { class: "soft", role: "status" });
+  const told = statusLine();
   const element = make(
     "section",
     {},
-    make("h2", {}, "Losses, other notes, and norms of gradients"),
+    head(
+      "Notes and norms",
+      make(
+        "p",
+        { class: "soft" },
+        "What trainers have noted, and norm: the L2 norm of each gradient",
+      ),
+    ),
     make(
       "form",
       { class: "controls", onsubmit: submit },
-      make("label", {}, "show", value, values),
+      make("label", {}, "Show", value, values),
       make("label", {}, "by", by),
-      make("label", {}, log, "logarithmic"),
+      make("label", {}, log, "Logarithmic"),
     ),
     chart.element,
     told,
@@ -65,22 +120,14 @@ export function charts(): View {
     asking.abort();
     asking = new AbortController();
     const { signal } = asking;
-    const query = { value: value.value || "loss", by: by.value };
+    const axis = by.value === "step" ? "step" : "time";
+    const query = { value: value.value.trim() || "loss", by: axis, isLog: log.checked } as const;
     try {
-      const entry = await ask<ChartEntry>(jobPath(job, "chart", query), signal);
-      const series = [...entry.series].sort((a, b) => b.points.length - a.points.length);
-      const lines = series.slice(0, LINES_MAX).map(
-        ({ name, points }): Line => ({
-          name,
-          x: points.map(({ x }) => x),
-          y: points.map(({ mean }) => mean),
-        }),
-      );
-      const what = `${query.value} by ${query.by} of ${lines.map(({ name }) => name).join(", ")}`;
-      chart.show(lines, query.by === "step" ? "step" : "time", log.checked, what);
-      fill(told, tellOf(entry, lines.length, query.value));
+      const { content, remarks } = await askChart(job, query, signal);
+      chart.show(content);
+      fill(told, remarks);
     } catch (error) {
-      if (!signal.aborted) fill(told, errorText(error));
+      if (!signal.aborted) fill(told, `✕ ${errorText(error)}`);
     }
   }
 
@@ -92,16 +139,4 @@ export function charts(): View {
       if (isOther || Date.now() - drawnMs > AGAIN_MS) void draw();
     },
   };
-}
-
-function tellOf(
-  { series, notFiniteCount, damage }: ChartEntry,
-  shown: number,
-  value: string,
-): string {
-  const parts: string[] = [];
-  if (series.length === 0) parts.push(`Nothing has been noted as ${value} yet.`);
-  if (series.length > shown) parts.push(`${shown} of ${series.length} lines are shown.`);
-  if (notFiniteCount > 0) parts.push(`${notFiniteCount} values are not finite.`);
-  return [...parts, ...damage].join(" ");
 }

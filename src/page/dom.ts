@@ -1,5 +1,5 @@
 /** What an element is made of: text, which is never read as HTML, and other elements. */
-export type Content = string | number | Node | readonly Content[] | undefined;
+export type Content = string | number | Node | readonly Content[] | undefined | false;
 
 /** Attributes of an element by name; a function is a listener of the event with the name behind `on`. */
 type Attributes = Readonly<Record<string, string | number | boolean | EventListener | undefined>>;
@@ -27,9 +27,29 @@ export function fill(element: Element, ...content: Content[]): void {
   append(element, content);
 }
 
+/**
+ * Replaces what an element contains, as {@link fill} does, for what is drawn again and again: a part that is scrolled
+ * stays so, and the focus stays with what has the same label.
+ */
+export function refill(element: Element, ...content: Content[]): void {
+  const { activeElement } = document;
+  const hasFocus = activeElement !== null && element.contains(activeElement);
+  const focused = hasFocus ? activeElement.getAttribute("aria-label") : null;
+  const scrolled = new Map(
+    [...element.querySelectorAll(".wide")].map((part) => [part.ariaLabel, part.scrollLeft]),
+  );
+  fill(element, ...content);
+  for (const part of element.querySelectorAll(".wide")) {
+    part.scrollLeft = scrolled.get(part.ariaLabel) ?? 0;
+  }
+  if (focused === null) return;
+  const same = element.querySelector<HTMLElement>(`[aria-label="${CSS.escape(focused)}"]`);
+  same?.focus({ preventScroll: true });
+}
+
 function append(element: Element, content: readonly Content[]): void {
   for (const part of content) {
-    if (part === undefined) continue;
+    if (part === undefined || part === false) continue;
     if (Array.isArray(part)) append(element, part);
     else element.append(part instanceof Node ? part : String(part));
   }
@@ -38,6 +58,8 @@ function append(element: Element, content: readonly Content[]): void {
 /** A column of a table. */
 export interface Column<Row> {
   readonly title: string;
+  /** What the title means, where its words leave that open: units, and how it is measured. */
+  readonly hint?: string;
   readonly isNumber?: boolean;
   readonly className?: string;
   cell(row: Row): Content;
@@ -50,11 +72,11 @@ export function table<Row>(
   rows: readonly Row[],
   none: string,
 ): HTMLElement {
-  if (rows.length === 0) return make("p", { class: "soft" }, none);
+  if (rows.length === 0) return make("p", { class: "empty" }, none);
   const classOf = ({ isNumber, className }: Column<Row>): string =>
     [isNumber ? "number" : "", className ?? ""].join(" ").trim();
   const head = columns.map((column) =>
-    make("th", { scope: "col", class: classOf(column) }, column.title),
+    make("th", { scope: "col", class: classOf(column), title: column.hint }, column.title),
   );
   const body = rows.map((row) =>
     make(
@@ -70,13 +92,52 @@ export function table<Row>(
   );
 }
 
+/** A fact with its name, and what may be said besides. */
+export type Fact = readonly [name: string, value: Content, more?: Content];
+
 /** Makes a list of facts, each with its name. */
-export function facts(entries: readonly (readonly [name: string, value: Content])[]): HTMLElement {
+export function facts(entries: readonly Fact[]): HTMLElement {
   return make(
     "dl",
     { class: "facts" },
-    entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
+    entries.map(([name, value, more]) =>
+      make(
+        "div",
+        {},
+        make("dt", {}, name),
+        make("dd", {}, value),
+        more !== undefined && make("dd", { class: "more" }, more),
+      ),
+    ),
   );
+}
+
+/** Makes the head of a section: its title, and what is said of all of it. */
+export function head(title: string, ...more: Content[]): HTMLElement {
+  return make("div", { class: "head" }, make("h2", {}, title), ...more);
+}
+
+/** Makes a line that says what is going on, and is read out when it changes. */
+export function statusLine(...content: Content[]): HTMLElement {
+  return make("p", { class: "soft told", role: "status" }, ...content);
+}
+
+/** Makes a command that can be copied. */
+export function command(text: string): HTMLElement {
+  const copy = make(
+    "button",
+    {
+      type: "button",
+      class: "quiet",
+      "aria-label": `copy the command ${text}`,
+      onclick: () => {
+        void navigator.clipboard.writeText(text).then(() => fill(copy, "Copied"));
+      },
+    },
+    "Copy",
+  );
+  // Browsers copy for pages of this machine, and by TLS.
+  return make("div", { class: "command" }, make("code", {}, text), window.isSecureContext && copy);
 }
 
 /** Makes a button that looks like a link. */

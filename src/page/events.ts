@@ -1,7 +1,9 @@
 import { ask, askInTurn, errorText, jobPath } from "./api.ts";
-import { type Column, fill, link, make, table } from "./dom.ts";
+import { openDialog } from "./dialog.ts";
+import { type Column, fill, head, link, make, refill, statusLine, table } from "./dom.ts";
 import { bytesText, numberText, timeText } from "./format.ts";
-import type { JobView, UpdateEntry, View } from "./job.ts";
+import type { JobView, UpdateEntry } from "./job.ts";
+import type { View } from "./view.ts";
 
 /** Updates that are listed. */
 const SHOWN_MAX = 200;
@@ -20,19 +22,24 @@ export function events(): View {
   );
   const paused = make("input", { type: "checkbox" });
   const list = make("div");
-  const told = make("p", { class: "soft", role: "status" });
+  const told = statusLine();
+  const untold = statusLine();
   const element = make(
     "section",
     {},
-    make("h2", {}, "Updates"),
+    head(
+      "Updates",
+      make("p", { class: "soft" }, `The newest ${SHOWN_MAX}, notes included; the newest first`),
+    ),
     make(
       "form",
       { class: "controls", onsubmit: (event: Event) => event.preventDefault() },
-      make("label", {}, "trainer", trainer),
-      make("label", {}, "parameter", parameter),
-      make("label", {}, "outcome", outcome),
-      make("label", {}, paused, "pause"),
+      make("label", {}, "Trainer", trainer),
+      make("label", {}, "Parameter", parameter),
+      make("label", {}, "Outcome", outcome),
+      make("label", {}, paused, "Pause"),
     ),
+    untold,
     list,
     told,
   );
@@ -54,7 +61,7 @@ export function events(): View {
       ({ updates: earlier } = await ask<{ updates: UpdateEntry[] }>(path, signal));
       fill(told);
     } catch (error) {
-      if (!signal.aborted) fill(told, errorText(error));
+      if (!signal.aborted) fill(told, `✕ ${errorText(error)}`);
     }
     show();
   }
@@ -66,7 +73,15 @@ export function events(): View {
     const known = new Set(live.map(keyOf));
     const before = earlier.filter((update) => isWanted(update) && !known.has(keyOf(update)));
     const rows = [...before, ...live].slice(-SHOWN_MAX).reverse();
-    fill(list, table("Updates", columnsFor(job ?? ""), rows, "No update fits."));
+    refill(list, table("Updates", columnsFor(job ?? ""), rows, noneText()));
+  }
+
+  function noneText(): string {
+    if (last?.limited !== undefined) return "This user of the broker may not read updates.";
+    const isFiltered = trainer.value !== "" || parameter.value !== "" || outcome.value !== "all";
+    return isFiltered
+      ? "No update fits: clear a field to see others."
+      : "Nothing has been updated yet.";
   }
 
   function isWanted(update: UpdateEntry): boolean {
@@ -81,6 +96,13 @@ export function events(): View {
       const isOther = view.name !== job;
       job = view.name;
       if (isOther) void load();
+      const hasTape = view.status === undefined || view.status.tape !== undefined;
+      fill(
+        untold,
+        hasTape
+          ? ""
+          : "This job has no tape: updates are listed when this view is opened, not as they come.",
+      );
       if (paused.checked) return;
       last = view;
       show();
@@ -96,19 +118,31 @@ function columnsFor(job: string): readonly Column<UpdateEntry>[] {
   return [
     { title: "time", cell: ({ time }) => timeText(Date.parse(time)) },
     {
-      title: "update",
+      title: "record",
+      hint: "SHARD:SEQ, as commands take it",
       cell: ({ shard, seq, generation }) => {
         const place = `${shard}:${seq}${generation === 1 ? "" : `@${generation}`}`;
         return link(place, () => void showUpdate(job, place), `show update ${place}`);
       },
     },
     { title: "trainer", className: "name", cell: ({ trainer }) => trainer ?? "a host" },
-    { title: "what", cell: ({ verb }) => verb },
-    { title: "parameter", className: "name", cell: whatOf },
-    { title: "norm", isNumber: true, cell: ({ norm }) => numberText(norm) },
-    { title: "behind", isNumber: true, cell: ({ behind }) => numberText(behind) },
+    { title: "kind", cell: ({ verb }) => verb },
+    { title: "parameter or note", className: "name", cell: whatOf },
+    {
+      title: "norm",
+      hint: "the L2 norm of what was sent",
+      isNumber: true,
+      cell: ({ norm }) => numberText(norm),
+    },
+    {
+      title: "behind",
+      hint: "versions by which the values were older that it was computed from",
+      isNumber: true,
+      cell: ({ behind }) => numberText(behind),
+    },
     {
       title: "size",
+      hint: "bytes of its elements",
       isNumber: true,
       cell: ({ bytes }) => (bytes === undefined ? "–" : bytesText(bytes)),
     },
@@ -117,9 +151,17 @@ function columnsFor(job: string): readonly Column<UpdateEntry>[] {
 }
 
 function whatOf({ parameter, block, note }: UpdateEntry): string {
-  if (note !== undefined) return JSON.stringify(note);
+  if (note !== undefined) return noteText(note);
   if (parameter === undefined) return "";
   return block === undefined || block === 0 ? parameter : `${parameter} block ${block}`;
+}
+
+function noteText(note: NonNullable<UpdateEntry["note"]>): string {
+  const valueText = (value: unknown): string =>
+    typeof value === "number" ? numberText(value) : JSON.stringify(value);
+  return Object.entries(note)
+    .map(([name, value]) => `${name} ${valueText(value)}`)
+    .join(" · ");
 }
 
 function outcomeOf({ outcome, code, message }: UpdateEntry): HTMLElement {
@@ -130,26 +172,14 @@ function outcomeOf({ outcome, code, message }: UpdateEntry): HTMLElement {
 
 /** Shows everything about one update in a dialog. */
 async function showUpdate(job: string, at: string): Promise<void> {
-  const dialog = document.querySelector<HTMLDialogElement>("#dialog");
-  if (dialog === null) return;
-  const ended = new AbortController();
-  dialog.addEventListener("close", () => ended.abort(), { once: true });
   const body = make("pre", { tabindex: 0 }, "The record is folded once more …");
-  fill(
-    dialog,
-    make("h2", {}, `Update ${at}`),
-    body,
-    make(
-      "form",
-      { method: "dialog", class: "controls" },
-      make("button", { type: "submit" }, "Close"),
-    ),
-  );
-  dialog.showModal();
+  const ended = new AbortController();
+  const dialog = openDialog(`Update ${at}`, body);
+  void dialog.closed.then(() => ended.abort());
   try {
     const found = await askInTurn<unknown>(jobPath(job, "update", { at }), ended.signal);
     fill(body, JSON.stringify(found, null, 2));
   } catch (error) {
-    if (!ended.signal.aborted) fill(body, errorText(error));
+    if (!ended.signal.aborted) fill(body, `✕ ${errorText(error)}`);
   }
 }

@@ -15,9 +15,37 @@ export function bytesText(bytes: number): string {
 export function numberText(value: number | string | undefined | null): string {
   if (value === undefined || value === null) return "–";
   if (typeof value === "string") return value;
-  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
   const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e9) return value.toLocaleString("en-US");
   return size >= 1e-3 && size < 1e6 ? String(Number(value.toPrecision(4))) : value.toExponential(2);
+}
+
+/** Writes a rate, a second: one decimal below 100. */
+export function rateText(perSecond: number | undefined): string {
+  if (perSecond === undefined) return "–";
+  return perSecond < 99.95 ? perSecond.toFixed(1) : Math.round(perSecond).toLocaleString("en-US");
+}
+
+/** Writes a part of a whole: `0.4 %`, `62 %`. */
+export function shareText(part: number, whole: number): string {
+  const percent = whole === 0 ? 0 : (100 * part) / whole;
+  return `${percent > 0 && percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
+}
+
+/** Writes a number of things: `1 shard`, `16 shards`. */
+export function countText(count: number, thing: string): string {
+  return `${count.toLocaleString("en-US")} ${thing}${count === 1 ? "" : "s"}`;
+}
+
+/** Writes whole numbers in ascending order in short: `0–3, 7`. */
+export function rangesText(numbers: readonly number[]): string {
+  const ranges: [from: number, to: number][] = [];
+  for (const number of numbers) {
+    const last = ranges.at(-1);
+    if (last !== undefined && last[1] === number - 1) last[1] = number;
+    else ranges.push([number, number]);
+  }
+  return ranges.map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`)).join(", ");
 }
 
 /** Writes how long something has been: `3 s`, `5 min`. */

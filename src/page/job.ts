@@ -11,6 +11,7 @@ export interface ShardEntry {
   readonly journalBytes?: number;
   readonly journalBytesMax?: number;
   readonly updates?: { readonly applied: number; readonly rejected: number };
+  readonly error?: { readonly code: string; readonly message: string };
 }
 
 /** What `pserver status --json` prints, as far as the page shows it. */
@@ -24,6 +25,24 @@ export interface JobStatus {
   readonly shards: readonly ShardEntry[];
   readonly synchronization: { readonly mode: string };
   readonly tape?: { readonly bytes: number; readonly bytesMax: number };
+  readonly rewind?: RewindEntry;
+}
+
+/** A rewind that is not complete. */
+export interface RewindEntry {
+  readonly id: string;
+  readonly begunMs: number;
+  readonly at: readonly unknown[];
+  readonly goneBack: readonly number[];
+}
+
+/** What the page is told of the server that serves it. */
+export interface ServerFacts {
+  readonly version: string;
+  /** The job with which it was started. */
+  readonly job: string;
+  /** Whether it forks and rewinds for the page. */
+  readonly canChange: boolean;
 }
 
 /** An update as the log has it; see `pserver log --json`. */
@@ -56,14 +75,15 @@ export interface JobView {
   readonly status: JobStatus | undefined;
   /** The newest updates, the newest last. */
   readonly updates: readonly UpdateEntry[];
-  /** Bytes of updates and updates a second, lately. */
-  readonly rate: { readonly bytes: number; readonly updates: number };
+  /** Records and block updates a second, lately; undefined while that is not known. */
+  readonly rate: Rate | undefined;
+  /** Why only the job's status can be seen, if that is so. */
+  readonly limited: string | undefined;
+  readonly server: ServerFacts;
 }
 
-/** A view of a job, shown in a tab. */
-export interface View {
-  /** The element that shows it. */
-  readonly element: HTMLElement;
-  /** Called when something is new. */
-  update(job: JobView): void;
+/** How much a job does a second. */
+export interface Rate {
+  readonly records: number;
+  readonly updates: number;
 }

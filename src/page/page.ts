@@ -2,11 +2,13 @@ import { ask, errorText, jobPath, listen } from "./api.ts";
 import { charts } from "./charts.ts";
 import { fill, make } from "./dom.ts";
 import { events } from "./events.ts";
-import type { JobStatus, JobView, UpdateEntry, View } from "./job.ts";
+import type { JobStatus, JobView, ServerFacts, UpdateEntry } from "./job.ts";
 import { moment } from "./moment.ts";
 import { overview } from "./overview.ts";
 import { parameters } from "./parameters.ts";
+import { Rates } from "./rates.ts";
 import { trainers } from "./trainers.ts";
+import type { View } from "./view.ts";
 
 // The page: one job in tabs. The address names both, as `#JOB/TAB`. What happens comes as server-sent events; each view
 // asks for the rest itself.
@@ -14,12 +16,16 @@ import { trainers } from "./trainers.ts";
 /** Updates that are kept to be shown. */
 const KEPT_UPDATES = 2_000;
 
-/** Time over which rates are measured, and the pause before a broken stream is opened again. */
-const RATE_MS = 10_000;
+/** Pause before a broken stream is opened again, and how long the server may take to list its jobs. */
 const AGAIN_MS = 3_000;
+const ASK_MS = 15_000;
 
-/** How often views are drawn at most, and how long before the page says that nothing is heard. */
+/** How often the jobs of the broker are listed. */
+const JOBS_MS = 15_000;
+
+/** How often views are drawn at most, and how long they are not while the reader presses something. */
 const DRAW_MS = 500;
+const PRESS_MS = 1_000;
 
 const VIEWS: Readonly<Record<string, () => View>> = {
   Overview: overview,
@@ -42,14 +48,21 @@ const main = byId("main");
 const tabs = byId("tabs");
 const jobs = byId<HTMLSelectElement>("job");
 const told = byId("link");
+const heard = byId("heard");
+const limits = byId("limits");
 
 const views = new Map<string, View>();
+let server: ServerFacts = { version: "", job: "", canChange: false };
 let job = "";
 let tab = TABS[0] ?? "";
 let status: JobStatus | undefined;
+let rates = new Rates();
 let updates: UpdateEntry[] = [];
+let limited: string | undefined;
+let heardMs = 0;
 let following = new AbortController();
 let drawing: number | undefined;
+let pressedMs = 0;
 
 /** Reads the address: which job, and which view. */
 function readAddress(): void {
@@ -82,7 +95,10 @@ function showTabs(): void {
       ),
     ),
   );
-  if (hadFocus) byId(`tab-${tab}`).focus();
+  const selected = byId(`tab-${tab}`);
+  selected.scrollIntoView({ block: "nearest", inline: "nearest" });
+  if (hadFocus) selected.focus();
+  if (job === "") return;
   const view = views.get(tab) ?? VIEWS[tab]?.();
   if (view === undefined) return;
   views.set(tab, view);
@@ -91,16 +107,29 @@ function showTabs(): void {
 }
 
 tabs.addEventListener("keydown", ({ key }) => {
-  const step = key === "ArrowRight" ? 1 : key === "ArrowLeft" ? -1 : 0;
-  if (step === 0) return;
-  const next = TABS[(TABS.indexOf(tab) + step + TABS.length) % TABS.length] ?? tab;
-  setAddress(job, next);
+  const to: Readonly<Record<string, number>> = {
+    ArrowRight: TABS.indexOf(tab) + 1,
+    ArrowLeft: TABS.indexOf(tab) - 1,
+    Home: 0,
+    End: TABS.length - 1,
+  };
+  const next = to[key];
+  if (next !== undefined) setAddress(job, TABS[(next + TABS.length) % TABS.length] ?? tab);
 });
 
 function draw(): void {
   drawing = undefined;
-  const view: JobView = { name: job, status, updates, rate: rateOf(updates) };
+  // A click on what is drawn anew before the button is released would be lost.
+  if (Date.now() - pressedMs < PRESS_MS) {
+    drawSoon();
+    return;
+  }
+  const view: JobView = { name: job, status, updates, rate: rates.rate, limited, server };
   if (job !== "") views.get(tab)?.update(view);
+}
+
+function notePressed(timeMs: number): void {
+  pressedMs = timeMs;
 }
 
 /** Draws soon: what comes within a short time is drawn once. */
@@ -108,19 +137,17 @@ function drawSoon(): void {
   if (drawing === undefined) drawing = window.setTimeout(draw, DRAW_MS);
 }
 
-function rateOf(all: readonly UpdateEntry[]): JobView["rate"] {
-  const sinceMs = Date.now() - RATE_MS;
-  const recent = all.filter(({ time }) => Date.parse(time) > sinceMs);
-  const bytes = recent.reduce((sum, update) => sum + (update.bytes ?? 0), 0);
-  return { bytes: (bytes * 1000) / RATE_MS, updates: (recent.length * 1000) / RATE_MS };
-}
-
 /** Shows another job. */
 function open(name: string): void {
   job = name;
   status = undefined;
+  rates = new Rates();
   updates = [];
+  limited = undefined;
+  heardMs = 0;
   views.clear();
+  fill(limits);
+  listJob(name);
   jobs.value = name;
   document.title = `${name} – pserver`;
   following.abort();
@@ -131,12 +158,12 @@ function open(name: string): void {
 async function follow(name: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
-      tell("connecting …", false);
+      tell("connecting …", "");
       for await (const { event, data } of listen(jobPath(name, "live"), signal)) take(event, data);
-      tell("the connection has ended; it is opened again", true);
+      tell("the connection has ended; it is opened again", "bad");
     } catch (error) {
       if (signal.aborted) return;
-      tell(errorText(error), true);
+      tell(errorText(error), "bad");
     }
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
   }
@@ -144,40 +171,100 @@ async function follow(name: string, signal: AbortSignal): Promise<void> {
 
 function take(event: string, data: unknown): void {
   if (event === "status") {
+    heardMs = Date.now();
     status = data as JobStatus;
-    tell(`live, ${new Date().toLocaleTimeString([], { hour12: false })}`, false);
+    rates.add(status, heardMs);
+    tell("live", "good");
   } else if (event === "updates") {
     updates = [...updates, ...(data as { updates: UpdateEntry[] }).updates].slice(-KEPT_UPDATES);
   } else if (event === "problem") {
     const { code, message } = data as { code: string; message: string };
-    tell(`${code}: ${message}`, true);
+    tell(`${code}: ${message}`, "bad");
+  } else if (event === "limited") {
+    const { code, message } = data as { code: string; message: string };
+    limited = `${code}: ${message}`;
+    const text =
+      "This user of the broker may see the job as it is, but not its past: updates, charts and time travel stay empty.";
+    fill(limits, make("p", { class: "notice", title: limited }, `ⓘ ${text}`));
   }
   drawSoon();
 }
 
-function tell(text: string, isBad: boolean): void {
-  told.classList.toggle("bad", isBad);
-  fill(told, isBad ? `✕ ${text}` : text);
+function clockText(timeMs: number): string {
+  return new Date(timeMs).toLocaleTimeString([], { hour12: false });
 }
 
-async function start(): Promise<void> {
-  try {
-    const found = await ask<{ job: string }[]>("jobs", AbortSignal.timeout(15_000));
-    fill(
-      jobs,
-      found.map(({ job: name }) => make("option", { value: name }, name)),
-    );
-    jobs.addEventListener("change", () => setAddress(jobs.value, tab));
-    const [first] = found;
-    if (location.hash.length > 1) readAddress();
-    else if (first !== undefined) setAddress(first.job, tab);
-    else tell("The broker holds no job yet.", true);
-    if (job !== "") jobs.value = job;
-  } catch (error) {
-    tell(errorText(error), true);
+/** Says how the page is connected; what is shown is pale while it is not. The time is not read out. */
+function tell(text: string, style: "good" | "bad" | ""): void {
+  const sign = { good: "● ", bad: "✕ ", "": "" }[style];
+  document.body.classList.toggle("old", style === "bad" && heardMs > 0);
+  if (told.textContent !== sign + text) {
+    told.className = style;
+    told.textContent = sign + text;
+  }
+  heard.textContent = heardMs === 0 ? "" : `as of ${clockText(heardMs)}`;
+}
+
+/** Adds a job to the list, unless it is there. */
+function listJob(name: string): void {
+  if ([...jobs.options].some(({ value }) => value === name)) return;
+  jobs.append(make("option", { value: name }, name));
+}
+
+/** Lists the jobs of the broker again and again: others may come, also by a fork. */
+async function keepJobsListed(): Promise<void> {
+  while (true) {
+    try {
+      const found = await ask<{ job: string }[]>("jobs", AbortSignal.timeout(ASK_MS));
+      for (const { job: name } of found) listJob(name);
+      const [first] = found;
+      const own = found.find(({ job: name }) => name === server.job) ?? first;
+      if (job === "" && own !== undefined) setAddress(own.job, tab);
+      else if (job === "") showNoJob();
+    } catch (error) {
+      // A user who may only look at one job cannot list them.
+      if (job === "" && server.job !== "") setAddress(server.job, tab);
+      else if (job === "") tell(errorText(error), "bad");
+    }
+    await new Promise((resolve) => setTimeout(resolve, JOBS_MS));
   }
 }
 
-window.addEventListener("hashchange", readAddress);
+function showNoJob(): void {
+  tell("connected", "good");
+  fill(
+    main,
+    make(
+      "section",
+      {},
+      make("h2", {}, "The broker holds no job yet"),
+      make(
+        "p",
+        { class: "soft" },
+        "A host makes one: pserver up, or pserver host. It is shown here as soon as it is there.",
+      ),
+    ),
+  );
+}
+
+async function start(): Promise<void> {
+  window.addEventListener("pointerdown", () => notePressed(Date.now()), true);
+  for (const event of ["pointerup", "pointercancel"]) {
+    window.addEventListener(event, () => notePressed(0), true);
+  }
+  jobs.addEventListener("change", () => setAddress(jobs.value, tab));
+  window.addEventListener("hashchange", readAddress);
+  while (server.version === "") {
+    try {
+      server = await ask<ServerFacts>("", AbortSignal.timeout(ASK_MS));
+    } catch (error) {
+      tell(errorText(error), "bad");
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    }
+  }
+  if (location.hash.length > 1) readAddress();
+  await keepJobsListed();
+}
+
 showTabs();
 void start();

@@ -1,8 +1,11 @@
 import { ask, askInTurn, errorText, jobPath } from "./api.ts";
-import { type Column, fill, link, make, table } from "./dom.ts";
-import { numberText, shapeText, timeText } from "./format.ts";
-import type { JobView, View } from "./job.ts";
+import { type Column, fill, head, link, make, statusLine, table } from "./dom.ts";
+import { countText, numberText, shapeText, timeText } from "./format.ts";
+import type { JobView } from "./job.ts";
 import { LineChart } from "./line-chart.ts";
+import type { View } from "./view.ts";
+
+const CHART_HEIGHT = 300;
 
 /** Parameters that are listed. */
 const SHOWN_MAX = 200;
@@ -46,16 +49,16 @@ interface BlameEntry {
 export function parameters(): View {
   const filter = make("input", { size: 20, type: "search" });
   const list = make("div");
-  const told = make("p", { class: "soft", role: "status" });
-  const detail = make("section", { hidden: true });
+  const told = statusLine();
+  const detail = make("section", { hidden: true, tabindex: -1 });
   const element = make(
     "div",
     { class: "views" },
     make(
       "section",
       {},
-      make("h2", {}, "Parameters"),
-      make("div", { class: "controls" }, make("label", {}, "name has", filter)),
+      head("Parameters"),
+      make("div", { class: "controls" }, make("label", {}, "Name contains", filter)),
       list,
       told,
     ),
@@ -75,7 +78,7 @@ export function parameters(): View {
       ));
       show();
     } catch (error) {
-      fill(told, errorText(error));
+      fill(told, `✕ ${errorText(error)}`);
     }
   }
 
@@ -90,10 +93,23 @@ export function parameters(): View {
       },
       { title: "type", cell: ({ dtype }) => dtype },
       { title: "shape", cell: ({ shape }) => shapeText(shape) },
-      { title: "", cell: ({ ready }) => (ready ? "" : "not initialized") },
+      {
+        title: "elements",
+        isNumber: true,
+        cell: ({ shape }) => numberText(shape.reduce((product, size) => product * size, 1)),
+      },
+      {
+        title: "state",
+        cell: ({ ready }) =>
+          ready
+            ? make("span", { class: "good" }, "● ready")
+            : make("span", { class: "warn" }, "◐ not initialized"),
+      },
     ];
-    fill(list, table("Parameters", columns, rows, "No parameter fits."));
-    fill(told, found.length > rows.length ? `${rows.length} of ${found.length} are shown.` : "");
+    const none = all.length === 0 ? "No parameter has been declared yet." : "No parameter fits.";
+    fill(list, table("Parameters", columns, rows, none));
+    const isCut = found.length > rows.length;
+    fill(told, isCut ? `${rows.length} of ${countText(found.length, "parameter")} are shown.` : "");
   }
 
   let shown = new AbortController();
@@ -105,7 +121,7 @@ export function parameters(): View {
     shown.abort();
     shown = new AbortController();
     showParameter(detail, job, entry, shown.signal);
-    detail.scrollIntoView({ behavior: "smooth", block: "start" });
+    detail.focus();
   }
 
   return {
@@ -130,8 +146,8 @@ function showParameter(
   { name, shape }: ParameterEntry,
   signal: AbortSignal,
 ): void {
-  const chart = new LineChart();
-  const told = make("p", { class: "soft", role: "status" }, "The journal is folded once more …");
+  const chart = new LineChart(CHART_HEIGHT);
+  const told = statusLine("The journal is folded once more …");
   const index = make("input", {
     size: 10,
     value: shape.map(() => 0).join(","),
@@ -140,7 +156,7 @@ function showParameter(
   const blame = make("div");
   fill(
     place,
-    make("h2", {}, name),
+    head(name, make("p", { class: "soft" }, shapeText(shape))),
     chart.element,
     told,
     make(
@@ -153,7 +169,7 @@ function showParameter(
           void showBlame(blame, job, of, signal);
         },
       },
-      make("label", {}, "element", index),
+      make("label", {}, "Element", index),
       make("button", { type: "submit" }, "Who moved it?"),
     ),
     blame,
@@ -166,11 +182,12 @@ function showParameter(
         { name: "min", x, y: samples.map(({ min }) => min ?? null) },
         { name: "max", x, y: samples.map(({ max }) => max ?? null) },
       ];
-      chart.show(lines, "time", false, `norm, least and largest value of ${name} by time`);
+      const label = `norm, least and largest value of ${name} by time`;
+      chart.show({ lines, by: "time", isLog: false, label });
       fill(told, "The L2 norm, and the least and the largest value, as updates changed them.");
     },
     (error: unknown) => {
-      if (!signal.aborted) fill(told, errorText(error));
+      if (!signal.aborted) fill(told, `✕ ${errorText(error)}`);
     },
   );
 }
@@ -181,24 +198,28 @@ async function showBlame(
   of: string,
   signal: AbortSignal,
 ): Promise<void> {
-  fill(place, make("p", { class: "soft", role: "status" }, "The journal is folded once more …"));
+  fill(place, statusLine("The journal is folded once more …"));
   try {
     const found = await askInTurn<BlameEntry>(jobPath(job, "blame", { of }), signal);
     fill(
       place,
-      make("p", {}, `${of}: changed ${found.changes} times, now ${numberText(found.last)}.`),
+      make(
+        "p",
+        {},
+        `${of}: changed ${countText(found.changes, "time")}, now ${numberText(found.last)}.`,
+      ),
       table("Sums by trainer", SUMS, found.trainers, "No trainer changed it."),
       table("Largest changes", CHANGES, found.largest, "Nothing changed it."),
     );
   } catch (error) {
-    if (!signal.aborted) fill(place, make("p", { class: "bad" }, errorText(error)));
+    if (!signal.aborted) fill(place, make("p", { class: "bad" }, `✕ ${errorText(error)}`));
   }
 }
 
 const SUMS: readonly Column<BlameEntry["trainers"][number]>[] = [
   { title: "trainer", className: "name", cell: ({ trainer }) => trainer },
-  { title: "changes", isNumber: true, cell: ({ changes }) => changes },
-  { title: "sum", isNumber: true, cell: ({ sum }) => numberText(sum) },
+  { title: "changes", isNumber: true, cell: ({ changes }) => numberText(changes) },
+  { title: "sum of changes", isNumber: true, cell: ({ sum }) => numberText(sum) },
 ];
 
 const CHANGES: readonly Column<BlameEntry["largest"][number]>[] = [

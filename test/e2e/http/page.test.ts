@@ -53,7 +53,7 @@ beforeAll(async () => {
     if (message.type() === "error" && !isBusy) problems.push(message.text());
   });
   await page.goto(http);
-  await page.getByText(/^live, /).waitFor();
+  await page.getByText("● live").waitFor();
 });
 
 afterAll(async () => {
@@ -93,7 +93,7 @@ test("losses have a line for each trainer", async () => {
   await page.getByRole("img", { name: "loss by time of ann" }).waitFor();
   await page.getByLabel("show").fill("nothing");
   await page.getByLabel("show").press("Enter");
-  await page.getByText("Nothing has been noted as nothing yet.").waitFor();
+  await page.getByText("Nothing has been noted as nothing yet").waitFor();
 });
 
 test("an update is listed, filtered, and shown in full", async () => {
@@ -107,6 +107,23 @@ test("an update is listed, filtered, and shown in full", async () => {
   await dialog.getByText('"changedElements": 1').waitFor();
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "hidden" });
+});
+
+test("what has the focus keeps it, and what is scrolled stays, while updates come", async () => {
+  await open("Updates");
+  const places = page.getByRole("button", { name: /^show update / });
+  const first = await places.first().getAttribute("aria-label");
+  await places.first().focus();
+  await page.setViewportSize({ width: 420, height: 800 });
+  const region = "document.querySelector('.wide[aria-label=Updates]')";
+  await page.evaluate(`${region}.scrollLeft = 50`);
+  await client.sendGrads({ w: Float32Array.of(0, 0, 0) });
+  await expect
+    .poll(() => places.first().getAttribute("aria-label"), { timeout: HANG_MS })
+    .not.toBe(first);
+  expect(await page.locator(":focus").getAttribute("aria-label")).toBe(first);
+  expect(await page.evaluate<number>(`${region}.scrollLeft`)).toBe(50);
+  await page.setViewportSize({ width: 1400, height: 900 });
 });
 
 test("a parameter's past is drawn, and who moved an element is told", async () => {
@@ -124,7 +141,7 @@ test("the model is that of the moment that the slider is dragged to", async () =
   await open("Time travel");
   await page.getByText("Drag the slider to see the model as it was.").waitFor();
   const now = await cellsOf("Parameters at this moment", "w");
-  expect([now[2], now[4], now[5], now[7]]).toEqual(["3", "0", "3", "0 %"]);
+  expect([now[2], now[4], now[5], now[7]]).toEqual(["4", "0", "3", "0 %"]);
   const slider = page.getByRole("slider");
   await slider.focus();
   await page.keyboard.press("Home");
