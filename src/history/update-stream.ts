@@ -25,7 +25,7 @@ export interface SkippedRecords {
  * @throws BAD_VERSION for lines of a format that this program lacks; what the source throws.
  */
 export async function* tapeUpdates(
-  history: ShardHistory,
+  history: Pick<ShardHistory, "shard" | "readTape">,
   after: Position,
   to: Position,
   fromMs: number,

@@ -9,7 +9,7 @@ import { ensureError } from "../protocol/index.ts";
 import type { ConnectionSettings } from "../transport/connection.ts";
 import type { BrokerAccess } from "./broker-access.ts";
 import type { ServerEvent } from "./http-server.ts";
-import { readTapePage } from "./tape-page.ts";
+import { TapeTail } from "./tape-tail.ts";
 
 /** How often a job is looked at while somebody watches it, and how long after it could not be. */
 const LOOK_MS = 1_000;
@@ -18,9 +18,11 @@ const AGAIN_MS = 3_000;
 /** How long the broker or a host may take to answer. */
 const ANSWER_MS = 5_000;
 
-/** Updates that are read at a time, and that wait for one watcher, who hears of no more than how many were dropped. */
-const PAGE_UPDATES = 500;
+/** Updates that wait for one watcher, who hears of others only how many were dropped. */
 const WAITING_MAX = 1_000;
+
+/** How long after its last record the tape of a shard is looked at: lines come about a second after their records. */
+const LINES_COME_MS = 5_000;
 
 /** Watches jobs for those who look at them live: however many look at one, it is asked once. */
 export class LiveJobs {
@@ -80,12 +82,14 @@ class Watcher {
     this.wake();
   }
 
-  updates(updates: readonly UpdateEntry[]): void {
+  /** Takes new updates; `dropped` more had come. */
+  updates(updates: readonly UpdateEntry[], dropped: number): void {
     this.#updates.push(...updates);
-    const dropped = this.#updates.length - WAITING_MAX;
-    if (dropped > 0) {
-      this.#updates.splice(0, dropped);
-      this.#dropped += dropped;
+    this.#dropped += dropped;
+    const excess = this.#updates.length - WAITING_MAX;
+    if (excess > 0) {
+      this.#updates.splice(0, excess);
+      this.#dropped += excess;
     }
     this.wake();
   }
@@ -150,10 +154,10 @@ class LiveJob {
 
   async #look(): Promise<void> {
     const { signal } = this.#end;
-    let after: string | undefined;
+    const tail = new TapeTail(Date.now());
     while (!signal.aborted) {
       try {
-        after = await this.#follow(after, signal);
+        await this.#follow(tail, signal);
       } catch (thrown) {
         const error = ensureError(thrown);
         for (const watcher of this.#watchers) watcher.problem(error.toWire());
@@ -162,8 +166,8 @@ class LiveJob {
     }
   }
 
-  /** Follows the job over connections of its own; `after`: where its log was left. @throws if it cannot be seen. */
-  async #follow(after: string | undefined, signal: AbortSignal): Promise<string | undefined> {
+  /** Follows the job over connections of its own. @throws if it cannot be seen. */
+  async #follow(tail: TapeTail, signal: AbortSignal): Promise<void> {
     const { broker, environment, asker } = this.#access();
     const job = this.#job;
     const how = { connectTimeoutMs: ANSWER_MS, timeoutMs: ANSWER_MS, signal };
@@ -171,7 +175,7 @@ class LiveJob {
     try {
       const source = await this.#openLog(resolveSettings(broker, environment));
       try {
-        return await this.#poll(admin, source, after, signal);
+        await this.#poll(admin, source, tail, signal);
       } finally {
         await source?.close();
       }
@@ -198,24 +202,30 @@ class LiveJob {
   async #poll(
     admin: JobAdmin,
     source: HistorySource | undefined,
-    after: string | undefined,
+    tail: TapeTail,
     signal: AbortSignal,
-  ): Promise<string | undefined> {
-    let next = after;
-    const sinceMs = Date.now();
+  ): Promise<void> {
+    // Shards in which nothing happens cost nothing.
+    const moved = new Map<number, { readonly seq: unknown; readonly timeMs: number }>();
     while (!signal.aborted) {
       const status = await readJobStatus(admin, this.#job);
       this.#status = status;
       for (const watcher of this.#watchers) watcher.status(status);
-      const query = { parameter: undefined, trainer: undefined, sinceMs, after: next };
-      const page =
-        source && (await readTapePage(source, { ...query, limit: PAGE_UPDATES, signal }));
-      next = page?.next;
-      const updates = page?.updates.map(updateEntry) ?? [];
-      if (updates.length > 0) for (const watcher of this.#watchers) watcher.updates(updates);
-      const pauseMs = updates.length === PAGE_UPDATES ? 0 : LOOK_MS;
-      await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+      const nowMs = Date.now();
+      for (const { shard, seq } of status.shards) {
+        if (moved.get(shard)?.seq !== seq) moved.set(shard, { seq, timeMs: nowMs });
+      }
+      const busy = [...moved].flatMap(([shard, { timeMs }]) =>
+        nowMs - timeMs < LINES_COME_MS ? [shard] : [],
+      );
+      if (source !== undefined && busy.length > 0) {
+        const { updates, dropped } = await tail.read(source, busy, signal);
+        const entries = updates.map(updateEntry);
+        if (entries.length > 0) {
+          for (const watcher of this.#watchers) watcher.updates(entries, dropped);
+        }
+      }
+      await delay(LOOK_MS, undefined, { signal }).catch(() => undefined);
     }
-    return next;
   }
 }

@@ -75,6 +75,8 @@ export interface JobView {
   readonly status: JobStatus | undefined;
   /** The newest updates, the newest last. */
   readonly updates: readonly UpdateEntry[];
+  /** Whether there were lately more updates than these: a busy job has more than anybody could read. */
+  readonly isPartial: boolean;
   /** Records and block updates a second, lately; undefined while that is not known. */
   readonly rate: Rate | undefined;
   /** Why only the job's status can be seen, if that is so. */

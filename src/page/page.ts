@@ -27,6 +27,9 @@ const JOBS_MS = 15_000;
 const DRAW_MS = 500;
 const PRESS_MS = 1_000;
 
+/** How long after updates were left out, sums over the newest ones are too small. */
+const PARTIAL_MS = 15_000;
+
 const VIEWS: Readonly<Record<string, () => View>> = {
   Overview: overview,
   Trainers: trainers,
@@ -60,6 +63,7 @@ let rates = new Rates();
 let updates: UpdateEntry[] = [];
 let limited: string | undefined;
 let heardMs = 0;
+let droppedMs = 0;
 let following = new AbortController();
 let drawing: number | undefined;
 let pressedMs = 0;
@@ -124,7 +128,11 @@ function draw(): void {
     drawSoon();
     return;
   }
-  const view: JobView = { name: job, status, updates, rate: rates.rate, limited, server };
+  const isPartial = Date.now() - droppedMs < PARTIAL_MS;
+  const view: JobView = {
+    ...{ name: job, status, updates, isPartial, rate: rates.rate },
+    ...{ limited, server },
+  };
   if (job !== "") views.get(tab)?.update(view);
 }
 
@@ -176,7 +184,9 @@ function take(event: string, data: unknown): void {
     rates.add(status, heardMs);
     tell("live", "good");
   } else if (event === "updates") {
-    updates = [...updates, ...(data as { updates: UpdateEntry[] }).updates].slice(-KEPT_UPDATES);
+    const more = data as { updates: UpdateEntry[]; dropped: number };
+    if (more.dropped > 0) droppedMs = Date.now();
+    updates = [...updates, ...more.updates].slice(-KEPT_UPDATES);
   } else if (event === "problem") {
     const { code, message } = data as { code: string; message: string };
     tell(`${code}: ${message}`, "bad");

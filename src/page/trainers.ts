@@ -37,16 +37,16 @@ export function trainers(): View {
   );
   return {
     element,
-    update: ({ status, updates }: JobView) => {
+    update: ({ status, updates, isPartial }: JobView) => {
       const rows = rowsOf(status?.trainers ?? [], updates);
       const none =
         "No trainer has joined the job. One that connects with this job's name shows up here.";
-      refill(list, table("Trainers", COLUMNS, rows, none));
+      refill(list, table("Trainers", columnsFor(isPartial), rows, none));
     },
   };
 }
 
-const COLUMNS: readonly Column<TrainerRow>[] = [
+const columnsFor = (isPartial: boolean): readonly Column<TrainerRow>[] => [
   { title: "trainer", className: "name", cell: ({ id }) => id },
   {
     title: "state",
@@ -78,7 +78,8 @@ const COLUMNS: readonly Column<TrainerRow>[] = [
     title: "sent per second",
     hint: "bytes of updates, over the last 10 s",
     isNumber: true,
-    cell: ({ recentBytes }) => bytesText(Math.round((recentBytes * 1000) / RATE_MS)),
+    cell: ({ recentBytes }) =>
+      `${isPartial ? "≥ " : ""}${bytesText(Math.round((recentBytes * 1000) / RATE_MS))}`,
   },
   {
     title: "rejected",
