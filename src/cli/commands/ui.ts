@@ -61,8 +61,8 @@ export function registerUi(program: Command, context: CliContext): void {
     "With --json": ['  One line once it serves: {"ready":true,"url","job"}.'],
     Examples: [
       "  pserver ui",
-      "  pserver ui --job mnist --url tls://broker.example.org:4222 --nkey observer.nk --tlsca ca.pem",
-      "  pserver ui --http-token token.txt          # the page can fork and rewind, with the token",
+      "  pserver ui --job mnist --url tls://broker:4222 --nkey observer.nk --tlsca ca.pem",
+      "  pserver ui --http-token token.txt          # the page can fork and rewind",
     ],
   });
 }
