@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a fresh checkout ready to build and run: checks Node, installs the packages that
 # package-lock.json pins, and finds or provides a broker; with --for-tests also the etcd,
-# the promtool and the old brokers that only tests need. Prints nothing if nothing is missing.
+# the promtool, the Helm and the old brokers that only tests need. Prints nothing if nothing is missing.
 # Outside the checkout it changes only the caches of npm, Go and pip, and Debian's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,6 +11,8 @@ cd "$(dirname "$0")/.."
 readonly TOOLS=.tools
 readonly LOCAL_ETCD=$TOOLS/bin/etcd
 readonly LOCAL_PROMTOOL=$TOOLS/bin/promtool
+readonly LOCAL_HELM=$TOOLS/bin/helm
+readonly PINNED_HELM=4.3.1
 readonly OLD_BROKERS=(2.10.28 2.11.2)
 readonly INSTALLED_LOCK=node_modules/.installed-lock.json
 
@@ -116,6 +118,16 @@ provide_promtool() {
     say "no promtool for the end-to-end tests (Debian: prometheus): alert rules are checked without it"
 }
 
+# Helm checks the chart in deploy/; where there is none, and no Go to build it, the tests leave that out.
+provide_helm() {
+  if [[ -x $LOCAL_HELM ]] || has_program helm; then return; fi
+  say "building Helm $PINNED_HELM with Go"
+  local go
+  go=$(find_go) && GOBIN=$PWD/$TOOLS/bin CGO_ENABLED=0 GOFLAGS=-trimpath timeout "$GO_TIMEOUT_SECONDS" \
+    "$go" install "helm.sh/helm/v4/cmd/helm@v$PINNED_HELM" >"$TOOLS/helm.log" 2>&1 </dev/null ||
+    say "no Helm for the end-to-end tests: the chart is checked without it"
+}
+
 for_tests=
 case ${1:-} in
   "") ;;
@@ -129,5 +141,6 @@ find_or_provide_broker
 if [[ -n $for_tests ]]; then
   provide_etcd
   provide_promtool
+  provide_helm
   provide_old_brokers
 fi
