@@ -108,7 +108,7 @@ describe.skipIf(HELM === undefined)(`Helm${reason}`, () => {
   });
 
   test("makes hosts that know all brokers, with flags that there are", async () => {
-    const objects = render("newJob.quotaParameters=1000000", "newJob.journalLimit=64MiB");
+    const objects = render("newJob.quotaParameters=65536", "newJob.journalLimit=64MiB");
     const { spec } = find(objects, "Deployment");
     const [container] = spec.template.spec.containers;
     await parsePserver(container?.args ?? []);
@@ -116,7 +116,7 @@ describe.skipIf(HELM === undefined)(`Helm${reason}`, () => {
       expect.arrayContaining([
         "host",
         "--replicas=3",
-        "--quota-parameters=1000000",
+        "--quota-parameters=65536",
         "--journal-limit=64MiB",
       ]),
     );
