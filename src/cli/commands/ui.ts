@@ -61,7 +61,7 @@ export function registerUi(program: Command, context: CliContext): void {
     "With --json": ['  One line once it serves: {"ready":true,"url","job"}.'],
     Examples: [
       "  pserver ui",
-      "  pserver ui --job mnist --url tls://broker:4222 --nkey observer.nk --tlsca ca.pem",
+      "  pserver ui --url tls://broker:4222 --nkey observer.nk --tlsca ca.pem",
       "  pserver ui --http-token token.txt          # the page can fork and rewind",
     ],
   });
