@@ -28,6 +28,7 @@ static bool read_layout(const struct ps_value *fields, struct ps_parameter *para
       !ps_map_whole(&map, "shards", &layout->shards)) {
     return false;
   }
+  layout->is_pinned = read_flag(&map, "pinned");
   uint64_t elements = ps_element_count(parameter->shape, parameter->rank);
   return layout->elements == elements && layout->block_elements > 0 &&
          layout->block_elements <= elements && layout->shards > 0 && layout->shards <= 256 &&
@@ -134,7 +135,9 @@ uint32_t ps_number_of_block(const struct ps_parameter *parameter, uint64_t index
 }
 
 unsigned ps_shard_of_block(const struct ps_parameter *parameter, uint64_t index) {
-  return (unsigned)((parameter->layout.first_shard + index) % parameter->layout.shards);
+  const struct ps_layout *layout = &parameter->layout;
+  if (layout->is_pinned) return (unsigned)layout->first_shard;
+  return (unsigned)((layout->first_shard + index) % layout->shards);
 }
 
 uint64_t ps_block_elements(const struct ps_parameter *parameter, uint64_t index) {
