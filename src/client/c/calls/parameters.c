@@ -18,6 +18,11 @@ static bool read_shape(const struct ps_value *fields, struct ps_parameter *param
   return ps_element_count(parameter->shape, parameter->rank) > 0;
 }
 
+static bool read_flag(const struct ps_value *map, const char *key) {
+  struct ps_value flag;
+  return ps_map_find(map, key, &flag) && flag.type == PS_VALUE_BOOLEAN && flag.boolean;
+}
+
 static bool read_layout(const struct ps_value *fields, struct ps_parameter *parameter) {
   struct ps_value map;
   struct ps_layout *layout = &parameter->layout;
@@ -43,11 +48,6 @@ static bool read_first_number(const struct ps_value *fields, struct ps_parameter
   if (number > UINT32_MAX || parameter->layout.blocks - 1 > UINT32_MAX - number) return false;
   parameter->first_number = (uint32_t)number;
   return true;
-}
-
-static bool read_flag(const struct ps_value *map, const char *key) {
-  struct ps_value flag;
-  return ps_map_find(map, key, &flag) && flag.type == PS_VALUE_BOOLEAN && flag.boolean;
 }
 
 static bool read_config(const struct ps_value *fields, struct ps_parameter *parameter) {
