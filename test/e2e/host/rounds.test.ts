@@ -4,7 +4,11 @@
 // every contribution accounted for.
 import { afterEach, describe, expect, test } from "vitest";
 import type { Client, ContributionAccount, NamedTensor } from "../../../src/client/index.ts";
-import { type SynchronizationInput, shardOfFragment } from "../../../src/protocol/index.ts";
+import {
+  bytesOf,
+  type SynchronizationInput,
+  shardOfFragment,
+} from "../../../src/protocol/index.ts";
 import { TestJob } from "../../support/host.ts";
 import { LASTING_LEASE_MS } from "../../support/limits.ts";
 import { Archive } from "./journal-fold.ts";

@@ -27,7 +27,7 @@ export interface ContributedBlock {
 }
 
 /** What a contribution says unless a test says otherwise. */
-export const CONTRIBUTION: Contribution = {
+const CONTRIBUTION: Contribution = {
   fragment: "f",
   base: 0,
   steps: 10,
