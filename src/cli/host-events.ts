@@ -136,6 +136,8 @@ function describeProblem(event: Problem): string {
       );
     case "no-memory":
       return `${code}: ${message}; another host takes it if it can`;
+    case "close-failed":
+      return `shard ${event.shard}: ${code}: ${message}; the round stays open and is closed later`;
     case "flooded":
       return `${code}: ${message}`;
     case "etcd-lost":

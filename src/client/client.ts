@@ -44,6 +44,14 @@ import type { IndexList } from "./part-plan.ts";
 import { BlockReader } from "./pull/block-reader.ts";
 import { Puller, type PullMode } from "./pull/puller.ts";
 import type { GradientRecord, TensorRecord } from "./push/block-updates.ts";
+import {
+  type ContributionResult,
+  type ContributionWork,
+  type FragmentMode,
+  Fragments,
+  type FragmentVersions,
+  type PulledFragment,
+} from "./push/fragments.ts";
 import type { OptimizerState } from "./push/optimizer-state.ts";
 import { RoundingErrors } from "./push/rounding-errors.ts";
 import { Updates } from "./push/updates.ts";
@@ -143,6 +151,7 @@ export class ClientParts {
   readonly lifecycle: Lifecycle;
   readonly updates: Updates;
   readonly puller: Puller;
+  readonly fragments: Fragments;
   /** Requests for values. */
   readonly reads: Requests;
   readonly #seen: SeenVersions = new SeenVersions();
@@ -203,6 +212,7 @@ export class ClientParts {
       steps: this.steps,
     });
     this.puller = new Puller(parameters, reader);
+    this.fragments = new Fragments({ ...shared, puller: this.puller });
   }
 
   /** Stops timers, repeats and renewals of the parts; may be called again. */
@@ -229,6 +239,13 @@ export class ClientParts {
     this.#seen.clear();
     this.#errors.clear();
   }
+}
+
+/** @throws UNSUPPORTED unless the trainers of the job contribute to fragments. */
+function requireRounds(call: string, { mode }: Synchronization): void {
+  if (mode === "diloco") return;
+  const text = `${call}: expected a job with synchronization diloco; this one is ${mode}`;
+  throw new PserverError("UNSUPPORTED", text, { expected: "diloco", received: mode });
 }
 
 /** Timeout of a save: writing a large model takes longer than other calls. */
@@ -287,7 +304,7 @@ export class Client {
     return this.#parts.session.number;
   }
 
-  /** How the trainers of the job keep step: `async`, `sync` or `ssp`, with the job's numbers. */
+  /** How the trainers of the job keep step: `async`, `sync`, `ssp` or `diloco`, with the job's settings. */
   get synchronization(): Synchronization {
     return this.#parts.session.synchronization;
   }
@@ -413,11 +430,76 @@ export class Client {
   }
 
   /**
-   * Leaves the steps of the job, so that the other trainers no longer wait for this one; its next gradient
-   * enters again. {@link close} does the same. Does nothing in an `async` job.
+   * Leaves the steps or rounds of the job, so that the other trainers no longer wait for this one; its next gradient
+   * or contribution enters again. {@link close} does the same. Does nothing in an `async` job.
    */
   exitSteps(options?: CallOptions): Promise<void> {
-    return this.#calls.run("exitSteps", options, (deadline) => this.#parts.steps.exit(deadline));
+    const { fragments, steps } = this.#parts;
+    const part = this.synchronization.mode === "diloco" ? fragments : steps;
+    return this.#calls.run("exitSteps", options, (deadline) => part.exit(deadline));
+  }
+
+  /**
+   * Makes this trainer one that the rounds of a `diloco` job may wait for, before its first contribution, which does
+   * the same.
+   * @throws UNSUPPORTED in any other job.
+   */
+  enterRounds(options?: CallOptions): Promise<void> {
+    return this.#calls.run("enterRounds", options, (deadline) => {
+      requireRounds("enterRounds", this.synchronization);
+      return this.#parts.fragments.enter(deadline);
+    });
+  }
+
+  /**
+   * Contributes what this trainer has learned since it pulled a fragment in a `diloco` job: a displacement, or the
+   * present values, of every parameter of the fragment. The contribution is one transaction, also if it goes in several
+   * records. It counts in the open round, whose result {@link pullFragment} returns; nobody waits for that here. From
+   * one version of a fragment a trainer contributes once.
+   * @returns the round that it counts in, or that it came too late.
+   * @throws UNSUPPORTED in any other job; UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, NON_FINITE or
+   * BAD_VALUE for what is wrong with it; BAD_LENGTH unless all parameters of the fragment are there; BUSY if the shard
+   * keeps too many contributions that are not complete; OUTCOME_UNKNOWN at the deadline if it counts once or not at
+   * all.
+   */
+  contribute(
+    fragment: string,
+    tensors: TensorRecord,
+    work: ContributionWork,
+    options?: CallOptions,
+  ): Promise<ContributionResult> {
+    return this.#calls.run(`contribute(${quoteName(fragment)})`, options, (deadline) => {
+      requireRounds("contribute", this.synchronization);
+      return this.#parts.fragments.contribute(fragment, tensors, work, deadline);
+    });
+  }
+
+  /**
+   * Returns the present versions of all fragments of a `diloco` job, which are how many rounds of each have closed, and
+   * what became of this trainer's contributions.
+   * @throws UNSUPPORTED in any other job.
+   */
+  fragments(options?: CallOptions): Promise<FragmentVersions> {
+    return this.#calls.run("fragments", options, (deadline) => {
+      requireRounds("fragments", this.synchronization);
+      return this.#parts.fragments.versions(deadline);
+    });
+  }
+
+  /**
+   * Reads all parameters of a fragment of a `diloco` job at one version, the present one; with `minVersion` it waits
+   * until so many rounds have closed.
+   * @throws UNSUPPORTED in any other job; UNKNOWN_PARAMETER if no parameter belongs to the fragment; TIMEOUT; else as
+   * {@link getParams} does.
+   */
+  pullFragment(
+    fragment: string,
+    options: FragmentMode & CallOptions = {},
+  ): Promise<PulledFragment> {
+    return this.#calls.run(`pullFragment(${quoteName(fragment)})`, options, (deadline) => {
+      requireRounds("pullFragment", this.synchronization);
+      return this.#parts.fragments.pull(fragment, options, deadline);
+    });
   }
 
   /**

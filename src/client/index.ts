@@ -1,8 +1,11 @@
 // The client for TypeScript and JavaScript: `connect` and what its calls take and return.
 
 export type {
+  ContributionWeights,
+  DilocoSettings,
   LearningRate,
   LearningRateInput,
+  Merge,
   Optimizer,
   OptimizerInput,
   PaddleConfigs,
@@ -24,7 +27,18 @@ export {
   type ErrorDetails,
   PserverError,
 } from "../protocol/errors.ts";
+export {
+  balancedFragments,
+  EMBEDDINGS_FRAGMENT,
+  type FragmentTensor,
+} from "../protocol/fragments.ts";
 export type { Layout } from "../protocol/layout.ts";
+export type {
+  ContributionAccount,
+  ContributionFate,
+  ContributionForm,
+  Tally,
+} from "../protocol/messages/contributions.ts";
 export type {
   Declaration,
   LifecycleState,
@@ -54,6 +68,13 @@ export type { ShardFallback } from "./io/fallbacks.ts";
 export type { GradResult } from "./io/steps.ts";
 export type { IndexList } from "./part-plan.ts";
 export type { Gradient, GradientRecord, RowGradient, TensorRecord } from "./push/block-updates.ts";
+export type {
+  ContributionResult,
+  ContributionWork,
+  FragmentMode,
+  FragmentVersions,
+  PulledFragment,
+} from "./push/fragments.ts";
 export type { OptimizerState } from "./push/optimizer-state.ts";
 export {
   type BrokerSettings,

@@ -13,6 +13,7 @@ import {
   type Position,
   PserverError,
   quoteName,
+  type Synchronization,
   type TrainerRecord,
 } from "../protocol/index.ts";
 import { viewElements } from "./compare-models.ts";
@@ -33,7 +34,7 @@ interface ElementState {
   readonly version: number;
   readonly accumulated: number;
   readonly value: ElementValue;
-  /** Sum of the gradients of the open step; 0 where gradients are not added up. */
+  /** Sum of the gradients of the open step, or mean of the open round; 0 where nothing is added up. */
   readonly gradients: ElementValue;
 }
 
@@ -90,7 +91,7 @@ class ElementWatcher implements FoldVisitor {
     }
   }
 
-  /** Notes how much a gradient added to the open step. */
+  /** Notes how much a gradient added to the open step, or a contribution to the open round. */
   #noteShare(record: TimedRecord, seen: ElementState, now: ElementState): void {
     const trainer = this.#senderOf(record)?.trainer;
     if (trainer === undefined) return;
@@ -105,13 +106,15 @@ class ElementWatcher implements FoldVisitor {
   ): ElementChange {
     const { seq, timeMs } = record;
     const isStep = seen !== undefined && seen.accumulated > 0 && now?.accumulated === 0;
-    const closed = isStep ? { step: shard.steps.closed, shares: this.#shares } : undefined;
+    const closed = isStep ? { step: closedIn(shard, seen.block), shares: this.#shares } : undefined;
     const [before, after] = [seen?.value, now?.value];
     return {
       shard: this.#place.shard,
       position: { generation: this.#generation, seq },
       timeMs,
-      kind: kindOf(closed !== undefined, seen, now, ({ number }) => this.#verbOf(record, number)),
+      kind: kindOf(closed && shard.synchronization.mode, seen, now, ({ number }) =>
+        this.#verbOf(record, number),
+      ),
       sender: this.#senderOf(record),
       step: closed,
       before,
@@ -148,15 +151,23 @@ class ElementWatcher implements FoldVisitor {
   }
 }
 
+/** Returns the step, or the round of the block's fragment, that was closed last. */
+function closedIn(shard: Shard, { config: { fragment } }: Block): number {
+  if (fragment === undefined) return shard.steps.closed;
+  return shard.fragmentVersion(fragment) ?? 0;
+}
+
+/** `closedIn`: how trainers are synchronized, if the record closed a step or round; else undefined. */
 function kindOf(
-  isStep: boolean,
+  closedIn: Synchronization["mode"] | undefined,
   seen: ElementState | undefined,
   now: ElementState | undefined,
   verbOf: (block: Block) => TrainerRecord["verb"],
 ): ElementChange["kind"] {
   if (now === undefined) return "drop";
   if (seen === undefined || seen.block !== now.block) return "init";
-  return isStep ? "step" : verbOf(now.block);
+  if (closedIn === undefined) return verbOf(now.block);
+  return closedIn === "diloco" ? "round" : "step";
 }
 
 function elementOf(block: Block, slot: number, at: number): ElementValue {
@@ -193,9 +204,9 @@ export interface ElementBlame {
   readonly changes: number;
   /** Number of changes to or from values that are not finite; they are in no sum. */
   readonly nonFinite: number;
-  /** Sum of the changes of each trainer, by id, without those of steps. */
+  /** Sum of the changes of each trainer, by id, without those of steps and rounds. */
   readonly trainers: ReadonlyMap<string, ChangeTotal>;
-  /** Sum of the changes of each closed step. */
+  /** Sum of the changes of each closed step or round. */
   readonly steps: ReadonlyMap<number, ChangeTotal>;
   /** Sum of all changes: last less first, unless the element was created, dropped or not finite in between. */
   readonly sum: ElementValue;
@@ -290,7 +301,7 @@ function plus(a: ElementValue, b: ElementValue): ElementValue {
 /** A value of an element; 64-bit integers are bigint. */
 export type ElementValue = number | bigint;
 
-/** A trainer's part of a step: what its gradients added to the sum of the element's gradients. */
+/** A trainer's part of a step or round: what its gradient or contribution added to their sum or mean. */
 interface StepShare {
   readonly trainer: string;
   readonly gradient: ElementValue;
@@ -301,13 +312,19 @@ export interface ElementChange {
   readonly shard: number;
   readonly position: Position;
   readonly timeMs: number;
-  /** `step` if the record closed a step, whose gradients were applied; `drop` if the parameter was removed. */
-  readonly kind: "init" | "push" | "set" | "step" | "drop";
+  /**
+   * `step` or `round` if the record closed one, whose gradients or contributions were applied; `drop` if the parameter
+   * was removed.
+   */
+  readonly kind: "init" | "push" | "set" | "step" | "round" | "drop";
   /** Sender of the record, with session and number; undefined for a host's. */
   readonly sender:
     | { readonly trainer: string; readonly session: number; readonly n: number }
     | undefined;
-  /** The step that closed, and its gradients of this element. */
+  /**
+   * The step or round that closed, and what each of its trainers added to the sum of the element's gradients, or to the
+   * weighted mean of its contributions.
+   */
   readonly step: { readonly step: number; readonly shares: readonly StepShare[] } | undefined;
   /** Undefined if the element was not there. */
   readonly before: ElementValue | undefined;

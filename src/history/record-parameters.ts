@@ -7,7 +7,7 @@ import { replayShard } from "./replay/replay-shard.ts";
 import type { HistorySource, TimedRecord } from "./source.ts";
 
 /**
- * Tells which parameters records are about. A batch has only numbers of blocks, which a shard knows to which parameters
+ * Tells which parameters records are about. A batch or contribution has only numbers of blocks, which a shard knows to which parameters
  * they belong: it is replayed to a cut behind the records, once.
  */
 export class RecordParameters {
@@ -33,7 +33,7 @@ export class RecordParameters {
   async of(shard: number, { subject, payload }: TimedRecord): Promise<readonly string[]> {
     const parsed = readable(() => this.#subjects.parseLog(subject));
     if (parsed?.by === "trainer") return [parsed.parameter];
-    if (parsed?.by !== "batch") return [];
+    if (parsed?.by !== "batch" && parsed?.by !== "contribute") return [];
     const message = readRecordMessage(payload);
     const batch = message && readable(() => parseBatch(message, BATCH_ENTRIES_MAX));
     if (batch === undefined) return [];

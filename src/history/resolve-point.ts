@@ -613,8 +613,9 @@ async function stepCut(
   signal: AbortSignal,
 ): Promise<Cut> {
   const { job, synchronization } = source;
-  if (synchronization.mode === "async") {
-    const text = `point step:${step}: the trainers of job ${job} do not keep step: it is async`;
+  const { mode } = synchronization;
+  if (mode === "async" || mode === "diloco") {
+    const text = `point step:${step}: the trainers of job ${job} do not keep step: it is ${mode}`;
     throw new PserverError("UNSUPPORTED", text, { job });
   }
   return await mapConcurrently(

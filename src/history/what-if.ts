@@ -16,12 +16,14 @@ import {
   blockRows,
   draftBatch,
   encodedBytes,
+  encodeHostRecord,
   encodeMessage,
   type Fields,
   type JobSubjects,
   type Message,
   type Position,
   parseBatch,
+  parseHostRecord,
   parseRecordHeader,
   parseTrainerRecord,
   partElements,
@@ -37,7 +39,7 @@ import { type ShardHistory, startOf, type TimedRecord, takeInventory } from "./s
 /** Changes with which a history is folded: plain data, so that they can be passed to worker threads. */
 export interface FoldChanges {
   /**
-   * Trainers whose gradients, pushes and sets are left out; their inits and clocks stay, because others depend on
+   * Trainers whose gradients, contributions, pushes and sets are left out; their inits and clocks stay, because others depend on
    * them.
    */
   readonly withoutTrainers: readonly string[];
@@ -108,8 +110,8 @@ function entryElements(run: ReceivedRun, place: number): RecordElements {
   return { dtype, encoding, count, bytes };
 }
 
-/** Subject of a record that may hold gradients. */
-type UpdateSubject = Extract<LogSubject, { by: "trainer" | "batch" }>;
+/** Subject of a record that may hold gradients, or what they have led to elsewhere. */
+type UpdateSubject = Extract<LogSubject, { by: "trainer" | "batch" | "contribute" }>;
 
 /** Changes records of one shard before they are folded. */
 export class RecordEditor {
@@ -140,7 +142,10 @@ export class RecordEditor {
    */
   edit(record: TimedRecord, shard: Shard): TimedRecord | undefined {
     const { parsed: subject } = this.#subjects.read(record.subject);
-    if (subject?.by !== "trainer" && subject?.by !== "batch") return record;
+    if (subject?.by === "host" && subject.verb === "close") return editClose(record, shard);
+    if (subject?.by !== "trainer" && subject?.by !== "batch" && subject?.by !== "contribute") {
+      return record;
+    }
     const message = readRecordMessage(record.payload);
     if (message === undefined) return record;
     if (this.#isLeftOut(record, subject, message)) {
@@ -166,6 +171,8 @@ export class RecordEditor {
   ): Uint8Array | undefined {
     // A copy even of a Buffer, whose own `slice` shares memory.
     const copy: Message = { fields, data: new Uint8Array(data) };
+    // A contribution is the result of many gradients, which took their rate and norms elsewhere.
+    if (subject.by === "contribute") return undefined;
     if (subject.by === "batch") return this.#editBatch(copy, shard);
     const edited = this.#editPush(subject, copy, shard);
     return edited && encodeMessage(edited, copy.data);
@@ -270,6 +277,16 @@ export class RecordEditor {
   }
 }
 
+/** Has a round close with those of its contributions that are there, so that later ones have the version they name. */
+function editClose(record: TimedRecord, shard: Shard): TimedRecord {
+  const message = readRecordMessage(record.payload);
+  const close = message && readable(() => parseHostRecord("close", message));
+  if (close?.verb !== "close") return record;
+  const { round = [] } = shard.fragments.get(close.fragment) ?? {};
+  if (round.length >= close.contributions) return record;
+  return { ...record, payload: encodeHostRecord({ ...close, contributions: round.length }) };
+}
+
 /** Whether gradients of a block take a learning rate: without an optimizer they do not. */
 function takesRate({ config }: Block): boolean {
   return config.optimizer.name !== "none";
@@ -306,6 +323,7 @@ function selectEntries(run: ReceivedRun, places: readonly number[]): ReceivedRun
 /** Whether a record creates blocks, without which later ones mean nothing. */
 function initializes(subject: UpdateSubject, message: Message): boolean {
   if (subject.by === "trainer") return subject.verb === "init";
+  if (subject.by === "contribute") return false;
   const batch = readable(() => parseBatch(message, BATCH_ENTRIES_MAX));
   return batch?.runs.some(({ verb }) => verb === "init") ?? false;
 }

@@ -1,6 +1,6 @@
 import { DTYPES, type Dtype } from "./dtypes.ts";
 import { PserverError } from "./errors.ts";
-import { asMap, integerField } from "./fields.ts";
+import { asMap, flagField, integerField } from "./fields.ts";
 import { CUT_BLOCK_BYTES, HEADER_BYTES_MAX, SINGLE_BLOCK_BYTES_MAX } from "./limits.ts";
 import { quoteName } from "./names.ts";
 import { elementCount } from "./tensor.ts";
@@ -10,8 +10,8 @@ const ROW_NUMBER_BYTES = 4;
 
 /**
  * How a parameter is cut into blocks. Every block but the last has `blockElements` elements, in C
- * order; block `i` lives on shard `(firstShard + i) mod shards`. Computed by the host that
- * declares the parameter and stored: nobody else computes it.
+ * order; block `i` lives on shard `(firstShard + i) mod shards`, or, of a pinned parameter, on `firstShard`.
+ * Computed by the host that declares the parameter and stored: nobody else computes it.
  */
 export interface Layout {
   readonly elements: number;
@@ -19,6 +19,8 @@ export interface Layout {
   readonly blocks: number;
   readonly firstShard: number;
   readonly shards: number;
+  /** Set if all blocks lie on the first shard, as those of a fragment do. */
+  readonly pinned?: true;
 }
 
 /** One block's place: its shard and its elements `start .. start + count` of the parameter. */
@@ -105,10 +107,34 @@ export function blockPlace(layout: Layout, index: number): BlockPlace {
   const start = index * layout.blockElements;
   return {
     index,
-    shard: (layout.firstShard + index) % layout.shards,
+    shard: shardOfBlock(layout, index),
     start,
     count: Math.min(layout.blockElements, layout.elements - start),
   };
+}
+
+/** What says on which shards the blocks of a layout lie. */
+export type ShardPlaces = Pick<Layout, "firstShard" | "shards" | "pinned">;
+
+/** Returns the shard of block `index`, which need not exist. */
+export function shardOfBlock({ firstShard, shards, pinned }: ShardPlaces, index: number): number {
+  return pinned === true ? firstShard : (firstShard + index) % shards;
+}
+
+/** Returns the shards of `count` consecutive blocks from `from` on, each once, in the order of their first blocks. */
+export function shardsOfBlocks(places: ShardPlaces, from: number, count: number): number[] {
+  const length = Math.min(count, places.pinned === true ? 1 : places.shards);
+  return Array.from({ length }, (_, i) => shardOfBlock(places, from + i));
+}
+
+/** Returns the shard on which all parameters of a fragment lie: that of the hash of its name. */
+export function shardOfFragment(fragment: string, shards: number): number {
+  return hashName(fragment) % shards;
+}
+
+/** Returns a layout with all blocks on the shard of a fragment. */
+export function pinToFragment(layout: Layout, fragment: string): Layout {
+  return { ...layout, firstShard: shardOfFragment(fragment, layout.shards), pinned: true };
 }
 
 /** Returns the places of all blocks, in order. */
@@ -137,5 +163,6 @@ export function layoutFromWire(value: unknown): Layout {
     blocks,
     firstShard: integerField(fields, "firstShard", 0, shards - 1),
     shards,
+    ...(flagField(fields, "pinned") ? { pinned: true } : {}),
   };
 }

@@ -57,6 +57,21 @@ export const WORK_ENTRIES = 256;
 /** Bytes of a record's tensor that count as much work as a record itself. */
 export const WORK_DATA_BYTES = 128 * 1024;
 
+/** Characters of a fragment's name. */
+export const FRAGMENT_NAME_LENGTH_MAX = 100;
+
+/** Records that one contribution to a fragment can have. */
+export const CONTRIBUTION_PARTS_MAX = WINDOW_RECORDS;
+
+/**
+ * Bytes of the parts of contributions that are not complete yet, which a shard keeps. Each snapshot holds them, and
+ * no trainer may have more of them than are left for others.
+ */
+export const OPEN_CONTRIBUTION_BYTES_MAX: number = 128 * 1024 * 1024;
+
+/** The highest count of steps or tokens in one contribution, far below where counting becomes inexact. */
+export const CONTRIBUTION_COUNT_MAX: number = 2 ** 40;
+
 /** Members of a job that is synchronized by steps. */
 export const MEMBERS_MAX = 4096;
 

@@ -1,11 +1,13 @@
 import { escapeId } from "./names.ts";
 import {
+  BLOCKLESS_VERBS,
   CONTROL_VERBS,
   HOST_VERBS,
   HOSTS_QUEUE,
   JobSubjects,
   LIFECYCLE_VERBS,
   OWNER_VERBS,
+  TRAINER_REQUESTS,
   TRAINER_VERBS,
 } from "./subjects.ts";
 
@@ -82,7 +84,7 @@ export class JobPermissions {
         `${this.#subjects.allControl()} ${HOSTS_QUEUE}`,
         this.#subjects.allStops(),
         this.#subjects.allPulls(),
-        ...[requests.outcome, requests.step, requests.read, requests.owner].map(ofAnyShard),
+        ...Object.values(requests).map(ofAnyShard),
       ],
     };
   }
@@ -94,9 +96,9 @@ export class JobPermissions {
     return {
       publish: [
         ...TRAINER_VERBS.map((verb) => `${log}.${verb}.*.*`),
-        ...["clock", "batch", "note"].map((verb) => `${log}.${verb}`),
+        ...BLOCKLESS_VERBS.map((verb) => `${log}.${verb}`),
         `${this.#root}.block.*.*.${token}.pull`,
-        ...["outcome", "step", "read"].map((verb) => `${this.#root}.shard.*.${token}.${verb}`),
+        ...TRAINER_REQUESTS.map((verb) => `${this.#root}.shard.*.${token}.${verb}`),
         ...LIFECYCLE_VERBS.map((verb) => this.#subjects.lifecycle(id, verb)),
         ...CONTROL_VERBS.map((verb) => this.#subjects.control(id, verb)),
       ],

@@ -1,7 +1,7 @@
 import { PserverError } from "./errors.ts";
 import { checkJobName, escapeId, escapeName, unescapeId, unescapeName } from "./names.ts";
 
-/** Verbs of trainers' journal records about one block; `clock`, `batch` and `note` name none. */
+/** Verbs of trainers' journal records about one block; those of {@link BLOCKLESS_VERBS} name none. */
 export const TRAINER_VERBS = ["init", "push", "set"] as const;
 /** One of {@link TRAINER_VERBS}. */
 export type TrainerVerb = (typeof TRAINER_VERBS)[number];
@@ -17,6 +17,7 @@ export const HOST_VERBS = [
   "sessions",
   "forget",
   "end",
+  "close",
 ] as const;
 /** One of {@link HOST_VERBS}. */
 export type HostVerb = (typeof HOST_VERBS)[number];
@@ -46,6 +47,11 @@ export type ControlVerb = (typeof CONTROL_VERBS)[number];
 /** Queue group in which hosts share the requests that any of them may answer. */
 export const HOSTS_QUEUE = "hosts";
 
+/** Verbs of requests that trainers send to the owner of a shard. */
+export const TRAINER_REQUESTS = ["outcome", "step", "read", "fragments"] as const;
+/** One of {@link TRAINER_REQUESTS}. */
+export type TrainerRequest = (typeof TRAINER_REQUESTS)[number];
+
 /** Verbs of requests that hosts send to the owner of a shard. */
 export const OWNER_VERBS = [
   "check",
@@ -67,7 +73,7 @@ export function isOneOf<Word extends string>(words: readonly Word[], text: strin
 }
 
 /** Verbs of trainers' journal records whose subject names no block. */
-const BLOCKLESS_VERBS = ["clock", "batch", "note"] as const;
+export const BLOCKLESS_VERBS = ["clock", "batch", "note", "contribute"] as const;
 
 /** Inbox tokens that a client may choose: printable ASCII without wildcards. */
 const INBOX_TOKENS = /^[!-)+,\-/-=?-~]+(?:\.[!-)+,\-/-=?-~]+)*$/;
@@ -88,6 +94,7 @@ export type LogSubject =
   | { by: "clock"; shard: number; trainer: string }
   | { by: "batch"; shard: number; trainer: string }
   | { by: "note"; shard: number; trainer: string }
+  | { by: "contribute"; shard: number; trainer: string }
   | { by: "host"; shard: number; verb: HostVerb };
 
 /**
@@ -126,6 +133,11 @@ export class JobSubjects {
   /** Subject of the journal record of a trainer's note. */
   note(shard: number, trainer: string): string {
     return `ps.${this.job}.log.${shard}.trainer.${escapeId(trainer)}.note`;
+  }
+
+  /** Subject of the journal record of a trainer's contribution to a fragment, or of a part of one. */
+  contribute(shard: number, trainer: string): string {
+    return `ps.${this.job}.log.${shard}.trainer.${escapeId(trainer)}.contribute`;
   }
 
   /** Subject of a host's journal record. */
@@ -185,17 +197,24 @@ export class JobSubjects {
     return `ps.${this.job}.shard.${shard}.${escapeId(trainer)}.read`;
   }
 
+  /** Subject of a trainer's request for the versions of the fragments of a shard. */
+  fragments(shard: number, trainer: string): string {
+    return `ps.${this.job}.shard.${shard}.${escapeId(trainer)}.fragments`;
+  }
+
   /** Subject of a host's request to the owner of a shard. */
   owner(shard: number, host: string, verb: OwnerVerb): string {
     return `ps.${this.job}.owner.${shard}.${escapeId(host)}.${verb}`;
   }
 
   /** Subscriptions of a shard's owner besides those of its blocks. */
-  shardRequests(shard: number): { outcome: string; step: string; read: string; owner: string } {
+  shardRequests(shard: number): Record<TrainerRequest | "owner", string> {
+    const prefix = `ps.${this.job}.shard.${shard}.*`;
     return {
-      outcome: `ps.${this.job}.shard.${shard}.*.outcome`,
-      read: `ps.${this.job}.shard.${shard}.*.read`,
-      step: `ps.${this.job}.shard.${shard}.*.step`,
+      outcome: `${prefix}.outcome`,
+      read: `${prefix}.read`,
+      step: `${prefix}.step`,
+      fragments: `${prefix}.fragments`,
       owner: `ps.${this.job}.owner.${shard}.*.*`,
     };
   }

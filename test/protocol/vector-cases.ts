@@ -1,8 +1,14 @@
 import { decodeMessage, encodeMessage, readCrc, sealMessage } from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
+import { encodeGroups } from "../../src/protocol/encoding/grouped.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { computeLayout, hashName } from "../../src/protocol/layout.ts";
 import { draftReadChunk, encodeBatchRead } from "../../src/protocol/messages/batch-reads.ts";
+import {
+  draftContribution,
+  encodeFragmentsReply,
+  encodeFragmentsRequest,
+} from "../../src/protocol/messages/contributions.ts";
 import { encodeHostRecord, type HostRecord } from "../../src/protocol/messages/host-records.ts";
 import {
   encodeAnswers,
@@ -25,6 +31,7 @@ import {
 import {
   draftRecord,
   encodeClock,
+  type RecordHeader,
   type TrainerRecord,
 } from "../../src/protocol/messages/records.ts";
 import { checkJobName, escapeId, escapeName, unescapeName } from "../../src/protocol/names.ts";
@@ -322,6 +329,7 @@ export function recordCases(): Cases {
       ],
     },
     { verb: "end", trainer: TRAINER, session: 41 },
+    { verb: "close", fragment: "f0", round: 8, contributions: 3 },
   ];
   return {
     trainers: trainers.map(([what, record, bytes]) => {
@@ -342,6 +350,7 @@ export function recordCases(): Cases {
         ...described(encodeClock({ verb: "clock", ...header, step: 5 })),
       },
     ],
+    contributions: contributionCases(header),
     hosts: hosts.map((record) => ({
       what: record.verb,
       subject: JOB.hostLog(SHARD, record.verb),
@@ -349,6 +358,37 @@ export function recordCases(): Cases {
     })),
   };
 }
+
+/** A contribution in one record, and the second part of another one, in int8. */
+function contributionCases(header: RecordHeader): readonly object[] {
+  const said = {
+    fragment: "f0",
+    base: 7,
+    steps: 24,
+    tokens: 49_152,
+    form: "displacement",
+  } as const;
+  const run = {
+    ...({ verb: "push", dtype: "float32", operation: { op: "grad" } } as const),
+    numbers: Uint32Array.of(70_000, 70_001),
+    counts: Uint32Array.of(3, 2),
+    ...{ parts: undefined, norms: undefined, seen: undefined },
+  };
+  const whole = { ...said, stepMs: 812.5, id: 3, part: 0, parts: 1 };
+  const plain = draftContribution(header, whole, [{ ...run, encoding: undefined }]);
+  plain.values[0]?.set(floats(1, -2, 0.5, 4, 8));
+  const second = { ...said, id: 4, part: 1, parts: 2 };
+  const encoded = draftContribution(header, second, [{ ...run, encoding: "int8" }]);
+  const groups = { scales: encoded.scales[0] ?? NONE, codes: encoded.values[0] ?? NONE };
+  encodeGroups("int8", run.counts, Float32Array.of(1, -2, 0.5, 4, 8), groups);
+  const subject = JOB.contribute(SHARD, TRAINER);
+  return [
+    { what: "contribution", subject, ...described(sealMessage(plain.draft)) },
+    { what: "second part of a contribution", subject, ...described(sealMessage(encoded.draft)) },
+  ];
+}
+
+const NONE = new Uint8Array(0);
 
 /** Answers, outcome requests, pulls and their replies. */
 export function answerCases(): Cases {
@@ -413,6 +453,36 @@ export function answerCases(): Cases {
       {
         what: "step reply",
         ...described(encodeStepReply({ ...at, revision: 3, step: 5, waitingFor: ["a", "b:1"] })),
+      },
+    ],
+    fragments: [
+      {
+        what: "request for the versions of fragments",
+        subject: JOB.fragments(SHARD, TRAINER),
+        ...described(encodeFragmentsRequest({ ...at, waitMs: 900 })),
+      },
+      {
+        what: "request for a version of a fragment",
+        subject: JOB.fragments(SHARD, TRAINER),
+        ...described(encodeFragmentsRequest({ ...at, fragment: "f0", version: 8, waitMs: 900 })),
+      },
+      {
+        what: "versions of fragments",
+        ...described(
+          encodeFragmentsReply({
+            ...at,
+            fragments: [
+              ["embeddings", 0],
+              ["f0", 8],
+            ],
+            account: {
+              processed: { contributions: 9, steps: 216, tokens: 442_368 },
+              merged: { contributions: 6, steps: 144, tokens: 294_912 },
+              late: { contributions: 1, steps: 24, tokens: 49_152 },
+              dropped: { contributions: 1, steps: 24, tokens: 49_152 },
+            },
+          }),
+        ),
       },
     ],
     errors: [

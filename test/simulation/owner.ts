@@ -22,7 +22,7 @@ import {
   type Watermark,
 } from "../../src/actors/journal/watermark.ts";
 import { FoldQueue } from "../../src/actors/owner/fold-loop.ts";
-import { PositionQueue, StepQueue } from "../../src/actors/owner/pending-reads.ts";
+import { FragmentQueue, PositionQueue, StepQueue } from "../../src/actors/owner/pending-reads.ts";
 import { OwnerCore } from "../../src/actors/owner/serving-shard.ts";
 
 import { unpackValue } from "../../src/protocol/codec.ts";
@@ -324,6 +324,7 @@ export class Owner {
       journalEnd,
       positions,
       steps: new StepQueue(SHARD, clock),
+      fragments: new FragmentQueue(SHARD, clock),
     });
   }
 

@@ -19,6 +19,7 @@ import {
   JobSubjects,
   type LifecycleState,
   type LifecycleVerb,
+  membersNeeded,
   type ParameterInfo,
   type Position,
   PserverError,
@@ -230,7 +231,7 @@ class Host implements FakeHost {
     else this.#members.delete(trainer);
     const synchronization = toSynchronization(this.#options.synchronization);
     if (synchronization.mode !== "async") {
-      this.#started ||= this.#members.size >= synchronization.trainers;
+      this.#started ||= this.#members.size >= membersNeeded(synchronization);
     }
     const record = {
       verb: "members",

@@ -1,4 +1,4 @@
-import { foldHostRecord } from "../../src/actors/fold/fold-record.ts";
+import { foldHostRecord, type HostFold } from "../../src/actors/fold/fold-record.ts";
 import { FoldTables } from "../../src/actors/fold/fold-state.ts";
 import { CURRENT_RULES, KNOWN_RULES } from "../../src/actors/fold/rules.ts";
 import type { Owners, WantedBlock } from "../../src/actors/job/owners-client.ts";
@@ -24,7 +24,7 @@ const SYNCHRONIZATION = { mode: "ssp", trainers: 1, staleness: 1 } as const;
 export class MemoryOwners implements Owners {
   readonly #blocks = new Map<number, Map<string, number>>();
   readonly #seqs = new Map<number, number>();
-  readonly #known = new Map<number, FoldTables>();
+  readonly #known = new Map<number, HostFold>();
   /** Every host record, in order. */
   readonly appended: { readonly shard: number; readonly record: HostRecord }[] = [];
   /** The records of these verbs, in order. */
@@ -101,7 +101,7 @@ export class MemoryOwners implements Owners {
 
   async append(shard: number, record: HostRecord): Promise<Position> {
     this.appended.push({ shard, record });
-    foldHostRecord(this.#tables(shard), record);
+    foldHostRecord(this.#fold(shard), record, undefined);
     this.#advance(shard);
     return this.position(shard);
   }
@@ -133,13 +133,18 @@ export class MemoryOwners implements Owners {
 
   /** What a shard knows from hosts' records, as its fold keeps it. */
   #tables(shard: number): FoldTables {
+    return this.#fold(shard).tables;
+  }
+
+  #fold(shard: number): HostFold {
     const known = this.#known.get(shard);
     if (known !== undefined) return known;
     const memory = ShardMemory.create();
     const tables = new FoldTables({ shard, memory, hooks: {}, knownRules: KNOWN_RULES });
     tables.takeRules({ rules: CURRENT_RULES, synchronization: SYNCHRONIZATION });
-    this.#known.set(shard, tables);
-    return tables;
+    const fold = { tables, memory };
+    this.#known.set(shard, fold);
+    return fold;
   }
 
   #shard(shard: number): Map<string, number> {

@@ -418,7 +418,7 @@ function applyOpenStep(memory: ShardMemory, block: BlockActor, share: number): v
   };
   const { touched } = block.plan;
   if (touched === undefined) {
-    applyAll(memory, run, block, { sum, shared });
+    applySum(memory, run, block, { sum, shared });
     return;
   }
   const touchedAt = block.slotPointer(touched);
@@ -430,18 +430,18 @@ function applyOpenStep(memory: ShardMemory, block: BlockActor, share: number): v
   block.slotBytes(touched).fill(0);
 }
 
-/** The gradients of an open step: the address of their sum, and how it is divided by the number of trainers. */
-interface OpenSum {
+/** Gradients that were added up: the address of the sum, and what is done with it before it is applied. */
+export interface GradientSum {
   readonly sum: number;
   readonly shared: (gradient: number, n: number) => void;
 }
 
-/** Updates all elements of a block, and clears the sum. */
-function applyAll(
+/** Updates all elements of a block by one run of its rule, and clears the sum. */
+export function applySum(
   memory: ShardMemory,
   run: RuleRun,
   block: BlockActor,
-  { sum, shared }: OpenSum,
+  { sum, shared }: GradientSum,
 ): void {
   const target = run.target(undefined);
   const walk = new RangeWalk(memory, target);
@@ -460,7 +460,7 @@ function applyShortRows(
   memory: ShardMemory,
   run: RuleRun,
   block: BlockActor,
-  { sum, shared, touchedAt }: OpenSum & { readonly touchedAt: number },
+  { sum, shared, touchedAt }: GradientSum & { readonly touchedAt: number },
 ): void {
   const { kernels } = memory;
   const { columns, half, counts, elementBytes, visitRows } = run.target(undefined);
@@ -485,7 +485,7 @@ function applyLongRows(
   memory: ShardMemory,
   run: RuleRun,
   block: BlockActor,
-  { sum, shared, touchedAt }: OpenSum & { readonly touchedAt: number },
+  { sum, shared, touchedAt }: GradientSum & { readonly touchedAt: number },
 ): void {
   const rows = touchedRows(memory, touchedAt, block.rows.rows);
   const target = run.target({ rows });

@@ -68,7 +68,10 @@ export interface BlockHeader extends BlockName {
 
 /** Read access to a block of a shard. Its header and bytes change with the records applied. */
 export interface Block extends Omit<BlockHeader, "open"> {
-  /** How many gradients are added up in the open step. Epoch, version and this number identify the bytes. */
+  /**
+   * How many gradients are added up in the open step, or contributions in the open round. Epoch, version and this
+   * number identify the bytes.
+   */
   readonly accumulated: number;
   /** Bytes of the values. */
   readonly bytes: number;
@@ -139,6 +142,10 @@ export class BlockActor implements Block {
   readonly contributors: Set<string>;
   /** Learning rate that these gradients name; undefined if they use the configuration's. */
   openRate: number | undefined;
+  /**
+   * Contributions in its means of the open round. The shard's fragments know it, so it is no part of the header.
+   */
+  contributions = 0;
   /** The check of a batch that has met the block last; no part of the state. */
   mark = 0;
   /** Equal for blocks of a shard with the same element type and configuration. */
@@ -205,7 +212,7 @@ export class BlockActor implements Block {
   }
 
   get accumulated(): number {
-    return this.contributors.size;
+    return this.contributors.size + this.contributions;
   }
 
   values(): Uint8Array<ArrayBuffer> {
@@ -269,8 +276,13 @@ export interface SlotPlan {
   readonly rule: number;
   /** Slot of the rows' update counts, a uint32 for each row; only of a sparse parameter. */
   readonly counts?: number;
-  /** Slot of the sum of the open step's gradients, like the slots of the rule; only in a `sync` job. */
+  /**
+   * Slot of the sum of the open step's gradients, in a `sync` job, or of the mean of the open round's contributions, in
+   * a fragment; like the slots of the rule.
+   */
   readonly accumulator?: number;
+  /** Slot of the mean of the directions of these contributions; only with a radial-directional merge. */
+  readonly direction?: number;
   /** Slot with one byte for each row: 1 if a gradient of the open step names the row, else 0. */
   readonly touched?: number;
 }
@@ -286,12 +298,25 @@ export function slotPlan(owner: SlotOwner, synchronization: Synchronization): Sl
   const isFloat = DTYPES[dtype].float;
   const bytes: number[] = [];
   const add = (slotBytes: number): number => bytes.push(slotBytes);
+  const countsOf = (): Pick<SlotPlan, "counts"> =>
+    config.sparse ? { counts: add(rows * COUNT_BYTES) } : {};
   const rule = isFloat ? slotCount(config) : 0;
   for (let slot = 0; slot < rule; slot++) add(elementsBytes);
+  if (synchronization.mode === "diloco") {
+    if (!isFloat || config.fragment === undefined) return { bytes, rule, ...countsOf() };
+    const accumulator = add(elementsBytes);
+    const merge = config.merge ?? synchronization.merge;
+    return {
+      bytes,
+      rule,
+      accumulator,
+      ...(merge === "rda" ? { direction: add(elementsBytes) } : {}),
+    };
+  }
   return {
     bytes,
     rule,
-    ...(config.sparse ? { counts: add(rows * COUNT_BYTES) } : {}),
+    ...countsOf(),
     ...(isFloat && synchronization.mode === "sync"
       ? { accumulator: add(elementsBytes), ...(config.sparse ? { touched: add(rows) } : {}) }
       : {}),

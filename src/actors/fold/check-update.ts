@@ -15,6 +15,7 @@ import type {
   SetRecord,
   TrainerRecord,
 } from "../../protocol/messages/records.ts";
+import { quoteName } from "../../protocol/names.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import {
   allFinite,
@@ -46,21 +47,37 @@ import type { StepTable } from "./step-table.ts";
 /**
  * Passes if a block takes a gradient of this step from this trainer. Gradients of integers are applied at once in
  * every job, so in a `sync` job they may name any step or none.
- * @throws BAD_VALUE, NOT_MEMBER, LATE or EARLY
+ * @throws BAD_VALUE, NOT_MEMBER, LATE or EARLY; UNSUPPORTED as {@link checkFragment}.
  */
 export function checkGradientStep(
-  steps: StepTable,
-  { label, plan, contributors }: BlockActor,
-  trainer: string,
+  { steps, trainer, fragment }: Pick<RecordContext, "steps" | "trainer" | "fragment">,
+  block: BlockActor,
   step: number | undefined,
 ): void {
+  const { label, plan, contributors } = block;
   if (steps.synchronization.mode === "sync" && plan.accumulator === undefined) return;
+  checkFragment(block, fragment);
   steps.checkGradient(trainer, step);
   if (!contributors.has(trainer)) return;
   throw new PserverError(
     "LATE",
     `${label}: expected one gradient of each trainer in step ${step}; received another one`,
   );
+}
+
+/**
+ * Passes if a gradient may change the block: one of a contribution to a fragment the blocks of that fragment, any other
+ * one the blocks of none.
+ * @throws UNSUPPORTED
+ */
+function checkFragment({ label, config }: BlockActor, fragment: string | undefined): void {
+  if (config.fragment === fragment) return;
+  const expected =
+    fragment === undefined
+      ? `contributions to its fragment ${quoteName(config.fragment ?? "")}`
+      : `contributions to ${config.fragment === undefined ? "no fragment" : `fragment ${quoteName(config.fragment)}`}`;
+  const received = fragment === undefined ? "a gradient" : `one to ${quoteName(fragment)}`;
+  throw new PserverError("UNSUPPORTED", `${label}: expected ${expected}; received ${received}`);
 }
 
 /** A part of a block, as far as these checks need it: whether it has offsets in rows. Undefined for a whole block. */
@@ -194,6 +211,8 @@ export interface RecordContext {
   readonly added: AddedBlocks;
   /** Whether elements are measured while they are checked, for an observer of the fold. */
   readonly measures?: boolean;
+  /** The fragment that the record contributes to; absent for any other record. */
+  readonly fragment?: string;
 }
 
 /** Blocks that entries of a batch will create: the entries are checked, but not applied yet. */
@@ -375,7 +394,7 @@ function checkPush(
 ): MixChange | GradientChange {
   const { operation } = record;
   if (operation.op === "grad") {
-    checkGradientStep(context.steps, block, context.trainer, operation.step);
+    checkGradientStep(context, block, operation.step);
   }
   const { dtype, encoding, norm } = record;
   const part = record.part && readPartIndex(record.part, data, block.rows);

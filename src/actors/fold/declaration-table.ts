@@ -18,6 +18,8 @@ export interface DeclaredBlock {
 export class DeclarationTable {
   readonly #shard: number;
   readonly #declared: Map<string, DeclaredParameter> = new Map();
+  /** The names of the parameters of each fragment. */
+  readonly #fragments: Map<string, Set<string>> = new Map();
   /** The parameters by the numbers of those of their blocks that lie on this shard. */
   readonly #numbers: Map<number, string> = new Map();
 
@@ -49,19 +51,40 @@ export class DeclarationTable {
     return declared && { declared, index: number - declared.firstNumber };
   }
 
+  /** Returns the declaration of a parameter; undefined if there is none. */
+  get(parameter: string): DeclaredParameter | undefined {
+    return this.#declared.get(parameter);
+  }
+
+  /** Lists the parameters of a fragment by name, in order of UTF-16 code units. */
+  ofFragment(fragment: string): DeclaredParameter[] {
+    const names = [...(this.#fragments.get(fragment) ?? [])].sort();
+    return names.flatMap((name) => this.#declared.get(name) ?? []);
+  }
+
+  /** The names of all fragments that parameters belong to, in order of UTF-16 code units. */
+  get fragments(): string[] {
+    return [...this.#fragments.keys()].sort();
+  }
+
   /**
    * Adds parameters, or replaces those declared under a lower epoch. Ignores new names beyond `declaredMax`, and a
    * parameter whose numbers another one has.
+   * @returns the fragments of those that were added or replaced, each once.
    */
-  take({ trainer, parameters }: DeclareRecord, declaredMax: number): void {
+  take({ trainer, parameters }: DeclareRecord, declaredMax: number): Set<string> {
+    const changed = new Set<string>();
     for (const parameter of parameters) {
       const existing = this.#declared.get(parameter.name);
       if (existing !== undefined && parameter.epoch <= existing.epoch) continue;
       if (existing === undefined && this.#declared.size >= declaredMax) continue;
       if (!this.#hasFreeNumbers(parameter)) continue;
-      if (existing !== undefined) this.#forgetNumbers(existing);
+      if (existing !== undefined) this.#forget(existing);
       this.#add({ ...parameter, trainer });
+      const { fragment } = parameter.config;
+      if (fragment !== undefined) changed.add(fragment);
     }
+    return changed;
   }
 
   /** Notes that a parameter is initialized under this epoch; ignores one that is not declared under it. */
@@ -82,7 +105,7 @@ export class DeclarationTable {
   drop(parameter: string, epoch: number): void {
     const existing = this.#declared.get(parameter);
     if (existing === undefined || existing.epoch > epoch) return;
-    this.#forgetNumbers(existing);
+    this.#forget(existing);
     this.#declared.delete(parameter);
   }
 
@@ -98,10 +121,19 @@ export class DeclarationTable {
   #add(declared: DeclaredParameter): void {
     this.#declared.set(declared.name, declared);
     for (const number of this.#numbersOf(declared)) this.#numbers.set(number, declared.name);
+    const { fragment } = declared.config;
+    if (fragment === undefined) return;
+    const names = this.#fragments.get(fragment) ?? new Set();
+    this.#fragments.set(fragment, names.add(declared.name));
   }
 
-  #forgetNumbers(declared: DeclaredParameter): void {
+  /** Forgets numbers and fragment of a parameter. */
+  #forget(declared: DeclaredParameter): void {
     for (const number of this.#numbersOf(declared)) this.#numbers.delete(number);
+    const { fragment } = declared.config;
+    const names = fragment === undefined ? undefined : this.#fragments.get(fragment);
+    names?.delete(declared.name);
+    if (fragment !== undefined && names?.size === 0) this.#fragments.delete(fragment);
   }
 
   #hasFreeNumbers(declared: GrantedParameter): boolean {
@@ -114,9 +146,11 @@ export class DeclarationTable {
 
   /** The numbers of those blocks of a parameter that lie on this shard. */
   *#numbersOf({ firstNumber, layout }: GrantedParameter): IterableIterator<number> {
-    const { blocks, firstShard, shards } = layout;
+    const { blocks, firstShard, shards, pinned } = layout;
     const first = (this.#shard - firstShard + shards) % shards;
-    for (let index = first; index < blocks; index += shards) yield firstNumber + index;
+    if (pinned === true && first !== 0) return;
+    const stride = pinned === true ? 1 : shards;
+    for (let index = first; index < blocks; index += stride) yield firstNumber + index;
   }
 
   /**

@@ -17,6 +17,15 @@ import { BatchFault, checkBatch } from "./batch/check-batch.ts";
 import type { FaultyEntry, RunChange } from "./batch/run-change.ts";
 import { checkRecord, checkReply, type RecordContext } from "./check-update.ts";
 import type { FoldTables } from "./fold-state.ts";
+import {
+  type ClosedRound,
+  type Contributed,
+  closeRound,
+  contribute,
+  discardRound,
+  type FragmentFold,
+  roundToClose,
+} from "./fragments/contribute.ts";
 import type { Rules } from "./rules.ts";
 import { noRules, rejection, workOf } from "./trainer-table.ts";
 
@@ -44,6 +53,8 @@ export interface FoldResult {
   readonly isRepeat: boolean;
   /** The entry for which a batch was rejected, if it was an entry. */
   readonly fault?: FaultyEntry | undefined;
+  /** What a contribution has come to. */
+  readonly contributed?: Contributed | undefined;
 }
 
 /** The state that trainers' records are folded into. */
@@ -76,22 +87,37 @@ export function foldTrainerRecord(
     const isRepeat = answer.seq !== seq || answer.code === "SETTLED";
     return { outcome: answer, change: undefined, runs: NO_RUNS, isRepeat };
   }
-  const applied = applyOnce(contextOf(fold, subject, received, rules), seq, subject, received);
-  const entries = subject.by === "batch" ? claimedEntries(received.message) : 0;
+  const context = contextOf(fold, subject, received, rules);
+  const applied = applyOnce(fold, context, seq, subject, received);
+  const hasEntries = subject.by === "batch" || subject.by === "contribute";
+  const entries = hasEntries ? claimedEntries(received.message) : 0;
   const work = workOf({ ...received, entries });
   trainers.note(subject.trainer, header, applied.outcome, work);
+  fold.tables.fragments.open.keepSession(subject.trainer, header.session);
   return applied;
 }
 
 function applyOnce(
+  fold: TrainerFold,
   context: RecordContext,
   seq: number,
   subject: TrainerSubject,
   received: ParsedRecord,
 ): FoldResult {
-  const { n } = received.header;
+  const { header, message } = received;
+  const { n } = header;
   let checked: CheckedRecord;
   try {
+    if (subject.by === "contribute") {
+      const contributed = contribute(
+        fragmentFold(fold, context.rules),
+        context,
+        seq,
+        header,
+        message,
+      );
+      return { outcome: { n, seq, version: contributed.round }, ...UNCHANGED, contributed };
+    }
     checked = check(context, subject, received);
   } catch (cause) {
     const error = ensureError(cause);
@@ -103,7 +129,30 @@ function applyOnce(
   const { change, runs } = checked;
   const version = change === undefined ? 0 : applyChange(context, change);
   applyBatch(context, runs);
+  if (context.steps.synchronization.mode === "diloco") {
+    for (const fragment of initializedFragments(checked)) {
+      discardRound(fragmentFold(fold, context.rules), fragment);
+    }
+  }
   return { outcome: { n, seq, version }, change, runs, isRepeat: false };
+}
+
+/** Returns the fragments of the blocks that a record has initialized. */
+function initializedFragments({ change, runs }: CheckedRecord): Set<string> {
+  const names = runs.flatMap(({ created }) =>
+    created.map(({ declared }) => declared.config.fragment),
+  );
+  if (change?.kind === "init") names.push(change.record.config.fragment);
+  return new Set(names.flatMap((name) => name ?? []));
+}
+
+/** Returns the state that contributions are folded into. */
+function fragmentFold(
+  { tables, memory }: Pick<TrainerFold, "tables" | "memory">,
+  rules: Rules,
+): FragmentFold {
+  const { blocks, declarations, steps, fragments } = tables;
+  return { memory, blocks, declarations, steps, fragments, accountsMax: rules.trainersMax };
 }
 
 /** What a record that passed every check changes. */
@@ -161,22 +210,52 @@ function contextOf(
   };
 }
 
+/** The state that hosts' records are folded into. */
+export type HostFold = Pick<TrainerFold, "tables" | "memory">;
+
+/** Returns the round that a host's record closes; undefined if it closes none. Changes nothing. */
+export function roundClosedBy({ tables }: HostFold, record: HostRecord): ClosedRound | undefined {
+  if (record.verb !== "close" || tables.rules === undefined) return undefined;
+  return roundToClose(tables, record);
+}
+
 /**
- * Applies a host's record. Before the first `rules` record, other host records have no effect.
+ * Applies a host's record, which closes the round `closed`, or none. Before the first `rules` record, other host records
+ * have no effect.
  * @throws UNKNOWN_RULES for a `rules` record of a version this program lacks.
  */
-export function foldHostRecord(tables: FoldTables, record: HostRecord): void {
-  const { rules, blocks, trainers, steps, declarations } = tables;
-  if (record.verb === "rules") tables.takeRules(record);
-  else if (rules === undefined) return;
-  else if (record.verb === "members") steps.takeMembers(record);
+export function foldHostRecord(
+  fold: HostFold,
+  record: HostRecord,
+  closed: ClosedRound | undefined,
+): void {
+  const { tables } = fold;
+  const { rules, blocks, trainers, steps, declarations, fragments } = tables;
+  if (record.verb === "rules") {
+    tables.takeRules(record);
+    return;
+  }
+  if (rules === undefined) return;
+  if (record.verb === "close") {
+    if (closed !== undefined) closeRound(fragmentFold(fold, rules), closed);
+    return;
+  }
+  const changed = new Set<string>();
+  if (record.verb === "members") steps.takeMembers(record);
   else if (record.verb === "drop") {
+    const fragment = declarations.get(record.parameter)?.config.fragment;
     blocks.drop(record.parameter, record.epoch);
     declarations.drop(record.parameter, record.epoch);
+    if (fragment !== undefined) changed.add(fragment);
   } else if (record.verb === "floor") trainers.raiseFloor(record.session);
   else if (record.verb === "sessions") trainers.endSessions(record);
   else if (record.verb === "forget") trainers.forget(record.trainers);
   else if (record.verb === "end") trainers.endTrainer(record);
   else if (record.verb === "ready") tables.takeReady(record);
-  else declarations.take(record, rules.declaredMax);
+  else for (const fragment of declarations.take(record, rules.declaredMax)) changed.add(fragment);
+  if (steps.synchronization.mode !== "diloco") return;
+  for (const fragment of changed) discardRound(fragmentFold(fold, rules), fragment);
+  const isMember = (trainer: string): boolean => steps.clockOf(trainer) !== undefined;
+  fragments.open.keep((trainer, session) => isMember(trainer) && trainers.holds(trainer, session));
+  fragments.keepMembers(isMember);
 }

@@ -40,6 +40,12 @@ import {
 } from "./block-actor.ts";
 import { BlockTable, type ShardHooks } from "./block-table.ts";
 import { DeclarationTable } from "./declaration-table.ts";
+import { discardSums } from "./fragments/displacement.ts";
+import {
+  FragmentTable,
+  parseSavedFragments,
+  type SavedFragments,
+} from "./fragments/fragment-table.ts";
 import type { KnownRules, Rules } from "./rules.ts";
 import { type SavedSteps, StepTable } from "./step-table.ts";
 import {
@@ -94,6 +100,8 @@ export interface FoldState {
   readonly synchronization: Synchronization;
   /** Absent in `async`. */
   readonly steps?: SavedSteps;
+  /** Absent but in `diloco`. */
+  readonly fragments?: SavedFragments;
   readonly floor: number;
   /** Records that could not be read. */
   readonly unreadable: number;
@@ -133,7 +141,8 @@ function toFoldState(
   parts: Omit<FoldState, "format" | "trainers" | "rejected">,
   trainers: readonly (readonly [trainer: string, entry: TrainerEntry])[],
 ): FoldState {
-  const { seq, crc, rules, synchronization, steps, floor, unreadable, blocks } = parts;
+  const { seq, crc, rules, synchronization, steps, fragments } = parts;
+  const { floor, unreadable, blocks } = parts;
   const rows = trainers.map(([trainer, entry]): TrainerRow => {
     return [trainer, entry.session, entry.done, [...entry.outcomes.values()].map(outcomeRow)];
   });
@@ -143,6 +152,7 @@ function toFoldState(
   return {
     ...{ format: FORMAT, seq, crc, rules, synchronization },
     ...(steps === undefined ? {} : { steps }),
+    ...(fragments === undefined ? {} : { fragments }),
     ...{ floor, unreadable, trainers: rows, blocks },
     ...(job === undefined ? {} : { job }),
     ...(declared.length === 0 ? {} : { declared }),
@@ -161,7 +171,7 @@ export function parseFoldState(state: unknown): RestoredState {
   try {
     const fields = asMap(state, "fold state");
     integerField(fields, "format", FORMAT, FORMAT);
-    const { steps, job } = fields;
+    const { steps, fragments, job } = fields;
     const rejected = new Map(countRows(fields, "rejected"));
     const trainers = listField(fields, "trainers", Number.POSITIVE_INFINITY);
     return {
@@ -170,6 +180,9 @@ export function parseFoldState(state: unknown): RestoredState {
       rules: integerField(fields, "rules"),
       synchronization: toSynchronization(mapField(fields, "synchronization")),
       ...(steps === undefined ? {} : { steps: parseSavedSteps(mapField(fields, "steps")) }),
+      ...(fragments === undefined
+        ? {}
+        : { fragments: parseSavedFragments(mapField(fields, "fragments")) }),
       floor: integerField(fields, "floor"),
       unreadable: integerField(fields, "unreadable"),
       trainers: trainers.map((row) => parseTrainer(row, rejected)),
@@ -327,6 +340,7 @@ export class FoldTables {
   readonly blocks: BlockTable;
   trainers: TrainerTable = new TrainerTable();
   steps: StepTable = new StepTable();
+  fragments: FragmentTable = new FragmentTable();
   readonly declarations: DeclarationTable;
   /** The job's initialization, as hosts have told of it. */
   job: InitializedJob | undefined;
@@ -377,6 +391,7 @@ export class FoldTables {
       rules: this.rules?.version ?? 0,
       synchronization,
       ...(synchronization.mode === "async" ? {} : { steps: this.steps.save() }),
+      ...(synchronization.mode === "diloco" ? { fragments: this.fragments.save() } : {}),
       floor: this.trainers.floor,
       unreadable: this.unreadable.total,
       blocks: this.blocks.sorted().map((block) => block.header()),
@@ -405,6 +420,7 @@ export class FoldTables {
   /** Moves before record 1 of a new journal; known outcomes move to record 0. */
   restartJournal(): void {
     this.trainers.restartJournal();
+    this.fragments.restartJournal();
     this.moveToBeginning();
   }
 
@@ -423,9 +439,9 @@ export class FoldTables {
 
   /**
    * Turns these into the first tables of another job's shard: before record 1, with the same rules, blocks, optimizer
-   * slots and declarations, but without trainers, outcomes and steps, and without what hosts have told of
-   * initializations. Discards the gradients of an open step.
-   * @returns the number of blocks whose open step was discarded.
+   * slots and declarations, but without trainers, outcomes, steps and rounds, and without what hosts have told of
+   * initializations. Discards the gradients of an open step, and contributions of open rounds.
+   * @returns the number of blocks whose open step or round was discarded.
    */
   detach(): number {
     const { synchronization } = this.steps;
@@ -436,7 +452,9 @@ export class FoldTables {
     this.job = undefined;
     this.declarations.forgetInitialized();
     this.moveToBeginning();
-    return discardOpenSteps(this.blocks.all());
+    this.fragments = new FragmentTable();
+    const discarded = discardSums(this.blocks, this.blocks.all());
+    return discarded + discardOpenSteps(this.blocks.all());
   }
 
   /** SHA-256, in hex, of the state, all values and slots: equal exactly if the tables are. */
@@ -471,6 +489,7 @@ export class FoldTables {
     for (const declared of restored.declared) this.declarations.restore(declared);
     for (const [trainer, entry] of restored.trainers) this.trainers.restore(trainer, entry, rules);
     for (const header of restored.blocks) this.#restoreBlock(header, rules);
+    this.#restoreFragments(restored.fragments);
   }
 
   /**
@@ -492,6 +511,24 @@ export class FoldTables {
       throw damaged(`the fold's state: expected ${expected ? "steps" : "no steps"}`);
     }
     if (steps !== undefined) this.steps.restore(steps);
+  }
+
+  #restoreFragments(saved: SavedFragments | undefined): void {
+    const expected = this.steps.synchronization.mode === "diloco";
+    if (expected !== (saved !== undefined)) {
+      throw damaged(`the fold's state: expected ${expected ? "fragments" : "no fragments"}`);
+    }
+    if (saved === undefined) return;
+    try {
+      this.fragments.restore(saved);
+    } catch (cause) {
+      throw damaged(`the fold's fragments: ${ensureError(cause).message}`, cause);
+    }
+    for (const block of this.blocks.all()) {
+      const { fragment } = block.config;
+      if (fragment === undefined) continue;
+      block.contributions = this.fragments.get(fragment)?.round.length ?? 0;
+    }
   }
 
   #restoreBlock(header: BlockHeader, rules: Rules): void {

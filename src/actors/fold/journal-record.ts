@@ -8,6 +8,7 @@ import { parseRecordHeader, type RecordHeader } from "../../protocol/messages/re
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import type { Change } from "./apply-update.ts";
 import type { FaultyEntry, RunChange } from "./batch/run-change.ts";
+import type { ClosedRound, Contributed } from "./fragments/contribute.ts";
 import { subjectCrcOf } from "./journal-checksum.ts";
 import type { Rules } from "./rules.ts";
 
@@ -99,7 +100,9 @@ export function readMessage(
 
 /** Returns the most bytes that a record on this subject may have before its tensor bytes. */
 function headerBytesMaxOf(subject: LogSubject | undefined, rules: Rules | undefined): number {
-  if (rules !== undefined && subject?.by === "batch") return rules.batchHeaderBytesMax;
+  if (rules !== undefined && (subject?.by === "batch" || subject?.by === "contribute")) {
+    return rules.batchHeaderBytesMax;
+  }
   if (rules !== undefined && subject?.by === "note") return rules.noteBytesMax;
   return RECORD_HEADER_BYTES_MAX;
 }
@@ -153,7 +156,12 @@ type Folded =
       readonly subject: LogSubject | undefined;
       readonly payloadBytes: number;
     }
-  | { readonly kind: "host"; readonly record: HostRecord }
+  | {
+      readonly kind: "host";
+      readonly record: HostRecord;
+      /** The round that a `close` closes; undefined if it closes none, and for any other record. */
+      readonly closed: ClosedRound | undefined;
+    }
   | {
       readonly kind: "trainer";
       readonly subject: Exclude<LogSubject, { by: "host" }>;
@@ -168,6 +176,8 @@ type Folded =
       readonly runs: readonly RunChange[];
       /** The entry for which a batch was rejected, if it was an entry. */
       readonly fault: FaultyEntry | undefined;
+      /** What a contribution has come to; undefined for a rejected or repeated one, and for any other record. */
+      readonly contributed: Contributed | undefined;
     };
 
 /**

@@ -16,9 +16,11 @@ import {
   foldHostRecord,
   foldTrainerRecord,
   type ParsedRecord,
+  roundClosedBy,
   type TrainerSubject,
 } from "./fold-record.ts";
 import { type FoldState, FoldTables } from "./fold-state.ts";
+import type { FragmentProgress } from "./fragments/fragment-table.ts";
 import {
   addRecord,
   ChecksumComparison,
@@ -147,6 +149,24 @@ export class Shard {
   /** Progress of the steps of the job's trainers; a live view. */
   get steps(): StepProgress {
     return this.#tables.steps;
+  }
+
+  /** The fragments of the model that contributions go to; a live view. */
+  get fragments(): FragmentProgress {
+    return this.#tables.fragments;
+  }
+
+  /** Returns how many rounds of a fragment have closed; undefined if no parameter here belongs to it. */
+  fragmentVersion(fragment: string): number | undefined {
+    const { declarations, fragments } = this.#tables;
+    if (declarations.ofFragment(fragment).length === 0) return undefined;
+    return fragments.get(fragment)?.version ?? 0;
+  }
+
+  /** Names and versions of all fragments that have parameters in the shard, in order of the names. */
+  fragmentVersions(): [fragment: string, version: number][] {
+    const { declarations, fragments } = this.#tables;
+    return declarations.fragments.map((name) => [name, fragments.get(name)?.version ?? 0]);
   }
 
   /** Checksum in the envelope of record {@link seq}; 0 before the first and after a skipped gap. */
@@ -421,8 +441,10 @@ export class Shard {
       this.#foldUnreadable(journalRecord, subject);
       return;
     }
-    this.#observe({ kind: "host", seq, timeMs, record });
-    foldHostRecord(this.#tables, record);
+    const fold = { tables: this.#tables, memory: this.memory };
+    const closed = roundClosedBy(fold, record);
+    this.#observe({ kind: "host", seq, timeMs, record, closed });
+    foldHostRecord(fold, record, closed);
   }
 
   /** Counts a record that cannot be answered, for the trainer in its subject if there is one. */
@@ -487,9 +509,10 @@ export class Shard {
     );
     if (this.#observers.length > 0) {
       const kind = "trainer";
-      const { outcome, change, runs, isRepeat, fault } = folded;
+      const { outcome, change, runs, isRepeat, fault, contributed } = folded;
       const sent = { subject, header, message };
-      this.#observe({ kind, seq, timeMs, ...sent, outcome, isRepeat, change, runs, fault });
+      const done = { outcome, isRepeat, change, runs, fault, contributed };
+      this.#observe({ kind, seq, timeMs, ...sent, ...done });
     }
     return folded.outcome;
   }

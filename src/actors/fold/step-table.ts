@@ -114,7 +114,8 @@ export class StepTable implements StepProgress {
    * @throws NOT_MEMBER, BAD_VALUE for a step too far ahead, or UNSUPPORTED in a job whose trainers do not keep step.
    */
   takeClock(trainer: string, step: number, leadSteps: number): void {
-    if (this.#synchronization.mode === "async") throw noSteps();
+    const { mode } = this.#synchronization;
+    if (mode === "async" || mode === "diloco") throw noSteps(mode);
     const clock = this.#clocks.get(trainer);
     if (clock === undefined) throw notMember(trainer);
     if (step <= clock) return;
@@ -239,8 +240,11 @@ function notMember(trainer: string): PserverError {
   );
 }
 
-function noSteps(): PserverError {
-  return new PserverError("UNSUPPORTED", "the trainers of this job do not keep step: it is async");
+function noSteps(mode: "async" | "diloco"): PserverError {
+  return new PserverError(
+    "UNSUPPORTED",
+    `the trainers of this job do not keep step: it is ${mode}`,
+  );
 }
 
 function isAscending(ids: readonly string[]): boolean {

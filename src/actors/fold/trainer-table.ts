@@ -93,6 +93,11 @@ export class TrainerTable implements RememberedSessions {
     return [...this.#ended];
   }
 
+  /** Whether the trainer is remembered with this session. */
+  holds(trainer: string, session: number): boolean {
+    return this.#entries.get(trainer)?.session === session;
+  }
+
   /** Number of trainers. */
   get count(): number {
     return this.#entries.size;

@@ -25,6 +25,7 @@ import {
   parseVersionsRequest,
   readStatusPages,
   type ShardVersions,
+  shardsOfBlocks,
   shardVersionsRequest,
   textField,
   unescapeName,
@@ -36,7 +37,6 @@ import { errnoCode, fileError } from "../../system/file-errors.ts";
 import type { OpenedJob } from "../job/open-job.ts";
 import type { OwnersClient } from "../job/owners-client.ts";
 import { readArchivers, readStoppedArchivers } from "../journal/archivers.ts";
-import { shardsOf } from "../lifecycle/declared-ledger.ts";
 import { TRAINER_KEYS } from "../lifecycle/lock.ts";
 import { toJournalRecord } from "../lifecycle/members.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
@@ -88,8 +88,7 @@ function wantedByShard(
   const byShard = new Map<number, WantedParameter[]>();
   for (const [at, info] of parameters.entries()) {
     if (!info?.ready) continue;
-    const { firstShard, blocks, shards } = info.layout;
-    for (const shard of shardsOf(firstShard, blocks, shards)) {
+    for (const shard of shardsOfBlocks(info.layout, 0, info.layout.blocks)) {
       const wanted = byShard.get(shard) ?? [];
       wanted.push({ at, parameter: info.name, epoch: info.epoch });
       byShard.set(shard, wanted);

@@ -101,7 +101,7 @@ export async function openShardWorker(
       server: new FairServer(refusals, [{}], () => snapshotBudget.worked()),
       responder: new Responder(dataConnection, pool),
       snapshotBudget,
-      failedBlocks: new FailedBlocks(dataConnection, subjects, new ParameterPlaces(bucket), shards),
+      failedBlocks: new FailedBlocks(dataConnection, subjects, new ParameterPlaces(bucket)),
       coalescer: new Coalescer(),
       counters: new OwnerCounters(setup.countsTrainers),
     },

@@ -1,3 +1,4 @@
+import type { Fields } from "../../protocol/codec.ts";
 import {
   DTYPES,
   type Dtype,
@@ -7,6 +8,7 @@ import {
   encodedBytes,
 } from "../../protocol/dtypes.ts";
 import type { ErrorCode, PserverError } from "../../protocol/errors.ts";
+import { parseContribution } from "../../protocol/messages/contributions.ts";
 import {
   blockRows,
   type PartCounts,
@@ -33,6 +35,7 @@ import {
 } from "../fold/batch/run-change.ts";
 import type { Block, BlockName } from "../fold/block-actor.ts";
 import { computedAs, type Payload, payloadOf } from "../fold/elements.ts";
+import type { Contributed } from "../fold/fragments/contribute.ts";
 import {
   type FoldedRecord,
   type FoldObserver,
@@ -53,6 +56,7 @@ export type UpdateVerb =
   | "clock"
   | "note"
   | "batch"
+  | "contribute"
   | HostVerb
   | "unreadable"
   | "left-out";
@@ -91,7 +95,7 @@ export interface UpdateEvent extends UpdatePlace {
   readonly step?: number | undefined;
   /** What it does to which block; undefined if it is about no block, or cannot be read. */
   readonly block?: BlockChange | undefined;
-  /** The entries of a note. */
+  /** The entries of a note; of a contribution and a close, what they say in numbers and words. */
   readonly note?: NoteEntries | undefined;
   /** Bytes of the record's payload; only for a record about no block. */
   readonly bytes?: number | undefined;
@@ -122,7 +126,8 @@ export function describeRecord(
   if (folded.kind === "trainer") return describeTrainers(folded, shard, at);
   if (folded.kind === "host") {
     const { verb } = folded.record;
-    return [{ ...at, ...WHOLE, verb, outcome: { kind: "applied" } }];
+    const note = closeNote(folded);
+    return [{ ...at, ...WHOLE, verb, outcome: { kind: "applied" }, note }];
   }
   const { subject, payloadBytes: bytes } = folded;
   const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
@@ -219,6 +224,11 @@ function describeTrainers(
     const note = readable(() => parseNote(message.fields))?.note;
     return [{ ...sender, ...WHOLE, verb: "note", note }];
   }
+  if (subject.by === "contribute") {
+    const note = contributionNote(message.fields, folded.contributed);
+    const bytes = message.data.length;
+    return [{ ...sender, ...WHOLE, verb: "contribute", note, bytes }];
+  }
   if (subject.by === "batch") {
     const block = fault && faultyChange(fault, shard);
     if (fault === undefined || block === undefined) {
@@ -234,6 +244,41 @@ function describeTrainers(
   }
   const block = unappliedChange(subject, record, message.data, shard);
   return [{ ...sender, ...WHOLE, verb: record.verb, step: stepOf(record), block }];
+}
+
+/**
+ * Returns what a contribution says; undefined if it cannot be read. `round` is the one that it counts in: none for a
+ * part that did not complete it, and for one that was rejected.
+ */
+function contributionNote(
+  fields: Fields,
+  contributed: Contributed | undefined,
+): NoteEntries | undefined {
+  const contribution = readable(() => parseContribution(fields));
+  if (contribution === undefined) return undefined;
+  const { fragment, base, steps, tokens, part, parts } = contribution;
+  const round = contributed?.round ?? 0;
+  return {
+    ...{ fragment, base, steps, tokens },
+    ...(parts === 1 ? {} : { part: part + 1, parts }),
+    ...(round === 0 ? {} : { round }),
+  };
+}
+
+/** Contributions that the event of a close names one by one. */
+const NAMED_MAX = 64;
+
+/** Returns what a close has merged; undefined for any other record. */
+function closeNote({
+  record,
+  closed,
+}: Extract<FoldedRecord, { kind: "host" }>): NoteEntries | undefined {
+  if (record.verb !== "close") return undefined;
+  const { fragment, round } = record;
+  if (closed === undefined) return { fragment, round, contributions: 0 };
+  const { merged } = closed;
+  const names = merged.slice(0, NAMED_MAX).map(({ seq }) => seq);
+  return { fragment, round, contributions: merged.length, merged: names.join(" ") };
 }
 
 /** Entries that all events of a record share. */

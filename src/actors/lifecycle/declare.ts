@@ -313,7 +313,7 @@ export class SmallParameters {
   place(layout: Layout, declaration: Declaration, { session, epoch }: Initialization): Layout {
     const bytes = layout.elements * DTYPES[declaration.dtype].bytes;
     const isSmall = layout.blocks === 1 && bytes < BATCH_ENTRY_BYTES_MAX;
-    if (!isSmall) return layout;
+    if (!isSmall || layout.pinned === true) return layout;
     const { shard, bytesLeft, parametersLeft } = this.#fillingFor(bytes, layout.firstShard, {
       session,
       epoch,

@@ -6,6 +6,7 @@ import {
   PserverError,
   packValue,
   quoteName,
+  shardsOfBlocks,
 } from "../../protocol/index.ts";
 import { type Clock, mapConcurrently } from "../concurrent.ts";
 import type { JobSettings } from "../job/job-settings.ts";
@@ -301,7 +302,6 @@ function check(who: string, what: string, expected: number, received: number, fl
 
 /** Dependencies of {@link announceGranted} and {@link dropOrphans}. */
 interface GrantDeps {
-  readonly job: JobSettings;
   readonly owners: Pick<Owners, "append">;
   readonly maxPayloadBytes: number;
 }
@@ -319,7 +319,7 @@ export async function announceGranted(
   trainer: string,
   parameters: readonly Parameter[],
 ): Promise<void> {
-  const lists = [...grantedByShard(deps, parameters)].flatMap(([shard, granted]) =>
+  const lists = [...grantedByShard(parameters)].flatMap(([shard, granted]) =>
     splitToFit(granted, deps.maxPayloadBytes - HEADER_BYTES_MAX).map((list) => ({ shard, list })),
   );
   await mapConcurrently(lists, ({ shard, list }) =>
@@ -336,19 +336,16 @@ export async function dropOrphans(
   parameters: readonly Parameter[],
   job: Lifecycle,
 ): Promise<void> {
-  const drops = parameters.flatMap((parameter) => dropsOf(deps, parameter, job));
+  const drops = parameters.flatMap((parameter) => dropsOf(parameter, job));
   await mapConcurrently(drops, ({ shard, record }) => deps.owners.append(shard, record));
 }
 
-function grantedByShard(
-  { job }: GrantDeps,
-  parameters: readonly Parameter[],
-): Map<number, GrantedParameter[]> {
+function grantedByShard(parameters: readonly Parameter[]): Map<number, GrantedParameter[]> {
   const byShard = new Map<number, GrantedParameter[]>();
   for (const { declaration, layout, firstNumber, lifecycle } of parameters) {
     const { epoch } = lifecycle.context;
     const parameter = { ...declaration, epoch, layout, firstNumber };
-    for (const shard of shardsOf(layout.firstShard, layout.blocks, job.shards)) {
+    for (const shard of shardsOfBlocks(layout, 0, layout.blocks)) {
       const present = byShard.get(shard);
       if (present === undefined) byShard.set(shard, [parameter]);
       else present.push(parameter);
@@ -376,11 +373,7 @@ function splitToFit(
   return lists;
 }
 
-function dropsOf(
-  { job: { shards } }: GrantDeps,
-  parameter: Parameter,
-  job: Lifecycle,
-): { shard: number; record: HostRecord }[] {
+function dropsOf(parameter: Parameter, job: Lifecycle): { shard: number; record: HostRecord }[] {
   const { declaration, layout, blocksMax, lifecycle } = parameter;
   const isDead = effectiveState(parameter, job) === "uninitialized";
   const { epoch } = lifecycle.context;
@@ -390,11 +383,6 @@ function dropsOf(
     parameter: declaration.name,
     epoch: isDead ? epoch : epoch - 1,
   };
-  const holders = shardsOf(layout.firstShard + from, blocksMax - from, shards);
+  const holders = shardsOfBlocks(layout, from, blocksMax - from);
   return holders.map((shard) => ({ shard, record }));
-}
-
-/** Returns the shards of so many consecutive blocks, each once: block after block lies on the next shard. */
-export function shardsOf(firstShard: number, blocks: number, shards: number): number[] {
-  return Array.from({ length: Math.min(blocks, shards) }, (_, i) => (firstShard + i) % shards);
 }

@@ -1,5 +1,6 @@
 import {
   type Fields,
+  membersNeeded,
   PserverError,
   parseMembershipRequest,
   quoteName,
@@ -29,12 +30,12 @@ import {
  * this request.
  */
 export async function enter(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
-  const { trainers } = requireSteps(deps, trainer);
+  const needed = membersNeeded(requireSteps(deps, trainer));
   const session = await requireNoExit(deps, trainer, fields);
   await holdLease(deps, trainer, session);
   const member = { trainer, session };
   const { result: members } = await membersEntry.change(deps, (all) =>
-    withMember(all, member, trainers),
+    withMember(all, member, needed),
   );
   try {
     // If the session has ended or exited since, its removal may have come before this write.
@@ -109,6 +110,6 @@ function requireSteps(
     "UNSUPPORTED",
     `trainer ${quoteName(trainer)} cannot enter or exit steps: job ${job.job} is async, its trainers ` +
       "do not keep step. The synchronization is fixed by the first host of a job.",
-    { trainer, expected: "sync or ssp", received: synchronization.mode },
+    { trainer, expected: "sync, ssp or diloco", received: synchronization.mode },
   );
 }

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { badConfig } from "../../protocol/config/read-settings.ts";
 import {
   asMap,
   blockPlaces,
@@ -12,8 +13,11 @@ import {
   type ParameterInfo,
   PserverError,
   parseParameterInfo,
+  pinToFragment,
   quoteName,
   SHARD_BYTES_MAX,
+  type ShardPlaces,
+  shardOfBlock,
 } from "../../protocol/index.ts";
 import { heldBytes, slotPlan } from "../fold/block-actor.ts";
 import type { JobSettings } from "../job/job-settings.ts";
@@ -61,7 +65,7 @@ interface LayoutDeps {
  * Returns the parameter with the declaration of a new initialization, without numbers, its lifecycle unchanged. `place` gets the
  * layout of a new parameter, on the shard of the name's hash, and returns it on the shard where it belongs. A known
  * parameter keeps its first shard: blocks of an earlier layout are looked for nowhere else.
- * @throws TOO_LARGE if the shards could not hold even this parameter alone.
+ * @throws TOO_LARGE if the shards could not hold even this parameter alone; BAD_CONFIG as {@link checkFragment}.
  */
 export function redeclare(
   deps: LayoutDeps,
@@ -69,6 +73,7 @@ export function redeclare(
   declaration: Declaration,
   place: (hashed: Layout) => Layout = (hashed) => hashed,
 ): Parameter {
+  checkFragment(deps.job, known?.declaration, declaration);
   const hashed = layoutOf(deps, declaration);
   const layout =
     known === undefined ? place(hashed) : { ...hashed, firstShard: known.layout.firstShard };
@@ -162,11 +167,35 @@ export function shardBytes(
   return bytes;
 }
 
+/**
+ * Passes if the fragment in a declaration can be its parameter's.
+ * @throws BAD_CONFIG in a job without fragments, for elements that are no floats, and for a fragment other than the one
+ * under which the parameter was placed.
+ */
+function checkFragment(
+  { synchronization }: JobSettings,
+  known: Declaration | undefined,
+  { name, dtype, config: { fragment } }: Declaration,
+): void {
+  const what = `${quoteName(name)}: config.fragment`;
+  if (known !== undefined && known.config.fragment !== fragment) {
+    const expected = `${known.config.fragment ?? "none"}, with which it was placed on its shard`;
+    throw badConfig(what, expected, fragment ?? "none");
+  }
+  if (fragment === undefined) return;
+  if (synchronization.mode !== "diloco") {
+    throw badConfig(what, `none in a job with synchronization ${synchronization.mode}`, fragment);
+  }
+  if (!DTYPES[dtype].float) throw badConfig(what, `none for elements of ${dtype}`, fragment);
+}
+
 function layoutOf({ job, maxPayloadBytes }: LayoutDeps, declaration: Declaration): Layout {
   const { name, dtype, shape, config } = declaration;
   const { shards } = job;
   const wholeRows = config.sparse;
-  const layout = computeLayout({ name, dtype, shape, shards, maxPayloadBytes, wholeRows });
+  const { fragment } = config;
+  const cut = computeLayout({ name, dtype, shape, shards, maxPayloadBytes, wholeRows });
+  const layout = fragment === undefined ? cut : pinToFragment(cut, fragment);
   // Checked before its blocks are listed: a shape of 2^50 elements must not cost memory here.
   const valueBytes = layout.elements * DTYPES[dtype].bytes;
   if (valueBytes > SHARD_BYTES_MAX * shards) throw tooLarge(name, valueBytes, shards);
@@ -273,24 +302,24 @@ const LOOK_UPS_MAX = 64;
 /** Says on which shards blocks lie, by the entries of their parameters. */
 export class ParameterPlaces {
   readonly #bucket: Pick<KvBucket, "read">;
-  /** First shards, which never change. */
-  readonly #firstShards: Map<string, number> = new Map();
-  readonly #lookUps: Map<string, Promise<number | undefined>> = new Map();
+  /** On which shards the blocks of a parameter lie, which never changes. */
+  readonly #places: Map<string, ShardPlaces> = new Map();
+  readonly #lookUps: Map<string, Promise<ShardPlaces | undefined>> = new Map();
 
   constructor(bucket: Pick<KvBucket, "read">) {
     this.#bucket = bucket;
   }
 
   /**
-   * Returns the shard, of `shards`, of a parameter's block `index`; undefined if there is no such parameter, the
+   * Returns the shard of a parameter's block `index`; undefined if there is no such parameter, the
    * broker does not say, or too many others are looked up. It does not throw.
    */
-  async shardOf(parameter: string, index: number, shards: number): Promise<number | undefined> {
-    const firstShard = this.#firstShards.get(parameter) ?? (await this.#lookUp(parameter));
-    return firstShard === undefined ? undefined : (firstShard + index) % shards;
+  async shardOf(parameter: string, index: number): Promise<number | undefined> {
+    const places = this.#places.get(parameter) ?? (await this.#lookUp(parameter));
+    return places && shardOfBlock(places, index);
   }
 
-  #lookUp(parameter: string): Promise<number | undefined> | undefined {
+  #lookUp(parameter: string): Promise<ShardPlaces | undefined> | undefined {
     const underWay = this.#lookUps.get(parameter);
     if (underWay !== undefined || this.#lookUps.size >= LOOK_UPS_MAX) return underWay;
     const lookUp = this.#read(parameter).finally(() => this.#lookUps.delete(parameter));
@@ -298,11 +327,11 @@ export class ParameterPlaces {
     return lookUp;
   }
 
-  async #read(parameter: string): Promise<number | undefined> {
+  async #read(parameter: string): Promise<ShardPlaces | undefined> {
     try {
       const known = await parameterEntry(parameter).read({ bucket: this.#bucket });
-      if (known !== undefined) this.#firstShards.set(parameter, known.layout.firstShard);
-      return known?.layout.firstShard;
+      if (known !== undefined) this.#places.set(parameter, known.layout);
+      return known?.layout;
     } catch {
       // The asker repeats its request.
       return undefined;

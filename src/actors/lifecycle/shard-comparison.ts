@@ -6,6 +6,7 @@ import {
   PserverError,
   type ReadyRecord,
   type ShardKnowledge,
+  shardsOfBlocks,
 } from "../../protocol/index.ts";
 import type { EntryProblem } from "../../protocol/messages/shard-knowledge.ts";
 import { mapConcurrently } from "../concurrent.ts";
@@ -13,7 +14,7 @@ import type { JobSettings } from "../job/job-settings.ts";
 import type { Owners } from "../job/owners-client.ts";
 import { ENTRY_ADVICE } from "../journal/kv-bucket.ts";
 import { type ComparedEntries, contradictions } from "./compare-entries.ts";
-import { type DeclaredLedger, shardsOf } from "./declared-ledger.ts";
+import type { DeclaredLedger } from "./declared-ledger.ts";
 import type { BucketDeps } from "./lock.ts";
 import { jobEntry, type Lifecycle } from "./machine.ts";
 import { membersEntry } from "./members.ts";
@@ -190,6 +191,6 @@ export async function announceReady(
   }
   const { declaration, layout, lifecycle } = ready.parameter;
   const parameters = [[declaration.name, lifecycle.context.epoch] as const];
-  const holders = shardsOf(layout.firstShard, layout.blocks, shards);
+  const holders = shardsOfBlocks(layout, 0, layout.blocks);
   await mapConcurrently(holders, (shard) => owners.append(shard, { verb: "ready", parameters }));
 }

@@ -2,6 +2,7 @@ import {
   asMap,
   decodeMessage,
   encodeAnswers,
+  encodeFragmentsReply,
   encodeMessage,
   encodeStepReply,
   ensureError,
@@ -14,6 +15,7 @@ import {
   PserverError,
   PULL_WAIT_MS_MAX,
   parametersPerRequest,
+  parseFragmentsRequest,
   parseKnowledgeRequest,
   parseOutcomeRequest,
   parsePosition,
@@ -110,6 +112,23 @@ export class ShardAnswers implements RequestHandler {
     this.#conditions.afterStep(asker, request, wanted, answer, (error) =>
       this.#responder.refuse(asker, error),
     );
+  }
+
+  fragments(data: Uint8Array, asker: Asker): void {
+    const { shard } = this.#served;
+    const request = parseFragmentsRequest(decodeMessage(data).fields);
+    const { fragment, version = 0 } = request;
+    const answer = (): void =>
+      this.#respond(asker, () => {
+        const fragments = shard
+          .fragmentVersions()
+          .filter(([name]) => fragment === undefined || name === fragment);
+        const account = shard.fragments.ledger.of(asker.from);
+        return encodeFragmentsReply({ ...this.#served.position, fragments, account });
+      });
+    const refuse = (error: PserverError): void => this.#responder.refuse(asker, error);
+    if (fragment === undefined) this.#conditions.afterPosition(asker, request, answer, refuse);
+    else this.#conditions.afterRound(asker, request, { fragment, version }, answer, refuse);
   }
 
   ownerVerb(bytes: Uint8Array, asker: Asker, verb: string): void {

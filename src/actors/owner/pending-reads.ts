@@ -3,6 +3,7 @@ import {
   type Fallback,
   type Fields,
   fallbacksSince,
+  membersNeeded,
   type Position,
   PserverError,
   quoteName,
@@ -123,6 +124,7 @@ export interface AnsweredShard {
   readonly shard: Shard;
   readonly positions: PositionQueue;
   readonly steps: StepQueue;
+  readonly fragments: FragmentQueue;
   /** Position of the fold. */
   readonly position: Position;
   /** Records that the shard has lost with journals that were replaced. */
@@ -179,6 +181,23 @@ export class ReadConditions {
       steps.at(shard.steps, { from: asker.from, wanted, waitMs, run: closed, refuse });
     };
     this.afterPosition(asker, request, arrived, refuse);
+  }
+
+  /** Calls `run` once the fold has reached a position and then a version of a fragment, both within `waitMs`. */
+  afterRound(
+    { from }: Asker,
+    request: Waiting,
+    wanted: WantedRound,
+    run: () => void,
+    refuse: (error: PserverError) => void,
+  ): void {
+    const { shard, fragments } = this.#served;
+    const deadline = performance.now() + request.waitMs;
+    const arrived = (): void => {
+      const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));
+      fragments.at(shard, { from, wanted, waitMs, run, refuse });
+    };
+    this.afterPosition({ from, reply: "" }, request, arrived, refuse);
   }
 
   /** Calls `run` once the fold has reached the position and the step that a read of values names. */
@@ -480,6 +499,70 @@ export class StepQueue {
   }
 }
 
+/** The version of a fragment that a request needs. */
+export interface WantedRound {
+  readonly fragment: string;
+  /** How many of its rounds must have closed. */
+  readonly version: number;
+}
+
+/** What a shard knows of its fragments, as far as requests wait for it; a live view. */
+type Rounds = Pick<Shard, "fragmentVersion">;
+
+/** Requests that are answered once a round of a fragment has closed. Does no I/O. */
+export class FragmentQueue {
+  readonly #shard: number;
+  readonly #reads: PendingReads<WantedRound & { readonly rounds: Rounds }>;
+
+  constructor(shard: number, clock?: Clock) {
+    this.#shard = shard;
+    this.#reads = new PendingReads({
+      shard,
+      evaluate: (wanted) => this.#evaluate(wanted),
+      timeout: (wanted, waitMs) => this.#timeout(wanted, waitMs),
+      clock,
+    });
+  }
+
+  /**
+   * Runs `run` once the fragment has had as many rounds closed as wanted. Calls `refuse` with UNKNOWN_PARAMETER for a
+   * fragment without parameters in the shard, TIMEOUT after `waitMs`, or BUSY if too many requests are pending.
+   */
+  at(rounds: Rounds, { wanted, ...read }: PendingRead<WantedRound>): void {
+    this.#reads.add({ ...read, wanted: { ...wanted, rounds } });
+  }
+
+  /** Answers or refuses requests after records have been folded. */
+  advance(): void {
+    this.#reads.evaluateAll();
+  }
+
+  /** Refuses all pending requests. */
+  refuseAll(error: PserverError): void {
+    this.#reads.refuseAll(error);
+  }
+
+  #evaluate({ fragment, version, rounds }: WantedRound & { readonly rounds: Rounds }): Evaluation {
+    const present = rounds.fragmentVersion(fragment);
+    if (present !== undefined) return present >= version ? ANSWER : WAIT;
+    const text = `shard ${this.#shard}: no parameter here belongs to fragment ${quoteName(fragment)}`;
+    const details = { shard: this.#shard, fragment };
+    return { kind: "refuse", error: new PserverError("UNKNOWN_PARAMETER", text, details) };
+  }
+
+  #timeout(
+    { fragment, version, rounds }: WantedRound & { readonly rounds: Rounds },
+    waitMs: number,
+  ): PserverError {
+    const received = rounds.fragmentVersion(fragment);
+    return new PserverError(
+      "TIMEOUT",
+      `shard ${this.#shard}: fragment ${quoteName(fragment)} has version ${received}, not ${version} yet; waited ${waitMs} ms`,
+      { shard: this.#shard, fragment, expected: version, received },
+    );
+  }
+}
+
 /**
  * Decides whether a request is answered, waits, or is refused: with UNSUPPORTED in an `async` job, or with NOT_MEMBER
  * if the step might never close because of the asker. A trainer waits only for steps that it has ended. If it is no
@@ -488,9 +571,10 @@ export class StepQueue {
  */
 export function evaluateStep(wanted: WantedStep, progress: StepProgress): Evaluation {
   const { revision, step, trainer, isRead } = wanted;
-  if (progress.synchronization.mode === "async") {
-    const text = "the trainers of this job do not keep step: it is async";
-    const details = { expected: "sync or ssp", received: "async" };
+  const { mode } = progress.synchronization;
+  if (mode === "async" || mode === "diloco") {
+    const text = `the trainers of this job do not keep step: it is ${mode}`;
+    const details = { expected: "sync or ssp", received: mode };
     return { kind: "refuse", error: new PserverError("UNSUPPORTED", text, details) };
   }
   if (progress.revision < revision) return WAIT;
@@ -520,8 +604,7 @@ function reason(
   }
   const what = `step ${step} has not closed, the last one is ${closed}`;
   if (!progress.started) {
-    const needed = synchronization.mode === "async" ? 0 : synchronization.trainers;
-    return `${what}: ${memberCount} of ${needed} trainers have entered`;
+    return `${what}: ${memberCount} of ${membersNeeded(synchronization)} trainers have entered`;
   }
   if (memberCount === 0) return `${what}: no trainer is a member any more`;
   const names = waitingFor.map(quoteName).join(", ");

@@ -28,12 +28,14 @@ import { type LocatedJournal, OwnedJournal } from "./owned-journal.ts";
 import type { OwnerCounters } from "./owner-counters.ts";
 import {
   type AnsweredShard,
+  FragmentQueue,
   PositionQueue,
   StepQueue,
   type WantedPosition,
 } from "./pending-reads.ts";
 import type { RecoveredShard } from "./recover-shard.ts";
 import { OutgoingOutcomes } from "./responder.ts";
+import { RoundCloser } from "./round-closer.ts";
 import {
   ShardSnapshots,
   type SnapshotContext,
@@ -91,7 +93,7 @@ export interface ShardContext extends SnapshotContext {
  * watermark could not be stored; records could not be described, or have no lines on the tape; a trainer has seen a
  * later record than the journal holds; an archiver has stopped, and is no longer waited for; records were trimmed
  * before one had copied them; a broker's copy of the journal is damaged, and another one is used; a session was ended
- * because it sent far ahead of the fold.
+ * because it sent far ahead of the fold; the close of a round could not be written, and is tried again.
  */
 export type ShardTrouble =
   | "failed"
@@ -104,7 +106,8 @@ export type ShardTrouble =
   | "archiver-stopped"
   | "archiver-behind"
   | "replica-damaged"
-  | "flooded";
+  | "flooded"
+  | "close-failed";
 
 /** Reports of the owner of a shard to its worker. */
 export interface OwnerListener {
@@ -154,6 +157,8 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   readonly shard: Shard;
   readonly positions: PositionQueue;
   readonly steps: StepQueue;
+  readonly fragments: FragmentQueue;
+  readonly #rounds: RoundCloser;
   readonly #context: ShardContext;
   readonly #owner: ServingOwner;
   readonly #tape: TapeWriter | undefined;
@@ -206,11 +211,18 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
       onLost: (error, wanted) => owner.lossFound(error, wanted),
     });
     this.steps = new StepQueue(number);
+    this.fragments = new FragmentQueue(number);
+    this.#rounds = new RoundCloser({
+      shard,
+      append: (record) => journal.append(record),
+      onFailed: (error) => listener.trouble("close-failed", error),
+    });
     this.#core = new OwnerCore({
       shard,
       journalEnd,
       positions: this.positions,
       steps: this.steps,
+      fragments: this.fragments,
     });
     const answers = new ShardAnswers(this, responder, worker.counters);
     this.#subscriptions = new ShardSubscriptions(number, worker, () => owner.mayAnswer, answers);
@@ -257,7 +269,8 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   #observe(): void {
     const snapshots = this.#snapshots;
     const counts = this.#context.worker.counters.observerOf(() => this.isServing);
-    this.shard.observers = this.#tape === undefined ? [counts] : [counts, this.#tape];
+    const tape = this.#tape === undefined ? [] : [this.#tape];
+    this.shard.observers = [counts, this.#rounds, ...tape];
     this.shard.hooks = {
       blockAdded: (block) => this.#subscriptions.blockAdded(block),
       blockRemoved: (block) => {
@@ -389,6 +402,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     this.#snapshots.close();
     this.#tape?.close();
     this.#outcomes.clear();
+    this.#rounds.stop();
   }
 
   /** Refuses pending requests, and further ones by {@link ShardSubscriptions.openFailed}. */
@@ -447,6 +461,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     if (this.#owner.mayAnswer) this.#outcomes.flush(this.position.generation);
     else this.#outcomes.clear();
     this.#core.advanced(this.position);
+    if (this.isServing && this.#owner.mayAnswer) this.#rounds.advanced();
     this.#snapshots.advanced(bytes, this.shard.isCompared);
   }
 
@@ -502,6 +517,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     void this.#owner.mark().then(() => {
       this.#isMarking = false;
       if (this.#isStopped || !this.#core.catchUp()) return;
+      this.#rounds.advanced();
       this.#owner.caughtUp();
       this.#context.worker.counters.tookOver();
       this.#subscriptions.open(this.shard.blocks());
@@ -521,13 +537,17 @@ export class OwnerCore {
   readonly journalEnd: ObservedEnd;
   readonly positions: PositionQueue;
   readonly steps: StepQueue;
+  readonly fragments: FragmentQueue;
   #isServing = false;
 
-  constructor(parts: Pick<OwnerCore, "shard" | "journalEnd" | "positions" | "steps">) {
+  constructor(
+    parts: Pick<OwnerCore, "shard" | "journalEnd" | "positions" | "steps" | "fragments">,
+  ) {
     this.shard = parts.shard;
     this.journalEnd = parts.journalEnd;
     this.positions = parts.positions;
     this.steps = parts.steps;
+    this.fragments = parts.fragments;
   }
 
   /** Whether it has caught up and answers. */
@@ -551,11 +571,13 @@ export class OwnerCore {
   advanced(position: Position): void {
     this.positions.advance(position);
     this.steps.advance();
+    this.fragments.advance();
   }
 
   /** Refuses all pending requests. */
   refuseAll(error: PserverError): void {
     this.positions.refuseAll(error);
     this.steps.refuseAll(error);
+    this.fragments.refuseAll(error);
   }
 }

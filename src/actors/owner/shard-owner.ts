@@ -179,11 +179,26 @@ function largestCounts(counts: readonly CountRow[]): CountRow[] {
   return [...counts].sort(([, a], [, b]) => b - a).slice(0, TRAINERS_MAX);
 }
 
-/** Makes the entry about the steps of the shard; none in an `async` job. */
+/** Makes the entry about the steps or rounds of the shard; none in an `async` job. */
 function stepsEntry(shard: Shard | undefined): Fields {
   if (shard === undefined || shard.synchronization.mode === "async") return {};
   const { revision, closed, memberCount } = shard.steps;
-  return { steps: { revision, members: memberCount, closed } };
+  if (shard.synchronization.mode !== "diloco") {
+    return { steps: { revision, members: memberCount, closed } };
+  }
+  return { rounds: { revision, members: memberCount, ...roundCounts(shard) } };
+}
+
+/** Counts the fragments of a shard, their closed rounds, and what became of the contributions. */
+function roundCounts(shard: Shard): Fields {
+  const versions = shard.fragmentVersions();
+  const { processed, merged, late, dropped } = shard.fragments.ledger.total;
+  return {
+    fragments: versions.length,
+    closed: versions.reduce((sum, [, version]) => sum + version, 0),
+    ...{ processed, merged, late, dropped },
+    openBytes: shard.fragments.openBytes,
+  };
 }
 
 /** Makes the entry about the error of the shard, if it has one. */

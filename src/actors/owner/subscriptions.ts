@@ -1,5 +1,10 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
-import { ensureError, type JobSubjects, type PserverError } from "../../protocol/index.ts";
+import {
+  ensureError,
+  type JobSubjects,
+  type PserverError,
+  TRAINER_REQUESTS,
+} from "../../protocol/index.ts";
 import type { BlockName } from "../fold/block-actor.ts";
 import type { FairServer } from "./fair-server.ts";
 import type { Asker, Responder } from "./responder.ts";
@@ -11,6 +16,8 @@ export interface RequestHandler {
   step(data: Uint8Array, asker: Asker): void;
   /** A read of many blocks of the shard. */
   read(data: Uint8Array, asker: Asker): void;
+  /** A request for the versions of the shard's fragments. */
+  fragments(data: Uint8Array, asker: Asker): void;
   /** A request to the shard's owner, such as `status`. */
   ownerVerb(data: Uint8Array, asker: Asker, verb: string): void;
 }
@@ -20,7 +27,8 @@ export function refusingHandler(error: () => PserverError): RequestHandler {
   const refuse = (): never => {
     throw error();
   };
-  return { pull: refuse, outcome: refuse, step: refuse, read: refuse, ownerVerb: refuse };
+  const trainers = { outcome: refuse, step: refuse, read: refuse, fragments: refuse };
+  return { pull: refuse, ...trainers, ownerVerb: refuse };
 }
 
 /** Resources that the subscriptions of a worker's shards share. */
@@ -92,11 +100,11 @@ export class ShardSubscriptions {
   }
 
   #openShard(): void {
-    const { outcome, step, read, owner } = this.#context.subjects.shardRequests(this.#shard);
+    const { owner, ...requests } = this.#context.subjects.shardRequests(this.#shard);
     this.#fixed = [
-      this.#subscribe(outcome, (data, asker) => this.#handler.outcome(data, asker)),
-      this.#subscribe(step, (data, asker) => this.#handler.step(data, asker)),
-      this.#subscribe(read, (data, asker) => this.#handler.read(data, asker)),
+      ...TRAINER_REQUESTS.map((verb) =>
+        this.#subscribe(requests[verb], (data, asker) => this.#handler[verb](data, asker)),
+      ),
       this.#subscribe(
         owner,
         (data, asker, verb) => this.#handler.ownerVerb(data, asker, verb),
@@ -197,9 +205,9 @@ type Refuse = (message: Msg) => void;
 /** Says where blocks lie. */
 export interface BlockPlaces {
   /**
-   * Returns the shard, of `shards`, of a parameter's block `index`; undefined if that is unknown. It does not throw.
+   * Returns the shard of a parameter's block `index`; undefined if that is unknown. It does not throw.
    */
-  shardOf(parameter: string, index: number, shards: number): Promise<number | undefined>;
+  shardOf(parameter: string, index: number): Promise<number | undefined>;
 }
 
 /**
@@ -211,21 +219,13 @@ export class FailedBlocks {
   readonly #connection: NatsConnection;
   readonly #subjects: JobSubjects;
   readonly #places: BlockPlaces;
-  readonly #shards: number;
   readonly #refusals: Map<number, Refuse> = new Map();
   #subscription: Subscription | undefined;
 
-  /** `shards`: number of shards of the job. */
-  constructor(
-    connection: NatsConnection,
-    subjects: JobSubjects,
-    places: BlockPlaces,
-    shards: number,
-  ) {
+  constructor(connection: NatsConnection, subjects: JobSubjects, places: BlockPlaces) {
     this.#connection = connection;
     this.#subjects = subjects;
     this.#places = places;
-    this.#shards = shards;
   }
 
   /** Passes the pulls of the shard's blocks to `refuse`, until the returned function is called. */
@@ -250,7 +250,7 @@ export class FailedBlocks {
   async #forward(message: Msg): Promise<void> {
     const block = this.#subjects.parsePull(message.subject);
     if (block === undefined) return;
-    const shard = await this.#places.shardOf(block.parameter, block.index, this.#shards);
+    const shard = await this.#places.shardOf(block.parameter, block.index);
     if (shard !== undefined) this.#refusals.get(shard)?.(message);
   }
 }

@@ -15,6 +15,7 @@ import {
   type ListedShard,
   type ListedTape,
   rejectionsByTrainer,
+  roundsOf,
   type TrainerRejections,
   tapeGaps,
   updatesOf,
@@ -92,7 +93,10 @@ export function registerStatus(program: Command, context: CliContext): void {
       '  "replicas":{"wanted","missing":[…],"lacking":[{"stream","copies"}]}} with --replicas above 1;',
       '  with --watch also "rates":{"appliedPerSecond",…}, or {"error"} while hosts do not answer;',
       "  the job is uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
-      '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
+      '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}; where',
+      '  they contribute to fragments, "rounds":{"revision","members","fragments","closed",',
+      '  "processed","merged","late","dropped","openBytes"}: the last but one are',
+      '  {"contributions","steps","tokens"}.',
     ],
     Examples: [
       "  pserver status",
@@ -174,7 +178,11 @@ export function describeStatus(status: JobStatus, format: TextFormat, rates?: Ra
   if (status.rewind !== undefined) {
     lines.push(...row("rewind", describeRewind(status.rewind), "warn"));
   }
-  if (status.synchronization.mode !== "async") lines.push(...row("steps", describeSteps(status)));
+  if (status.synchronization.mode === "diloco") {
+    lines.push(...row("rounds", describeRounds(status)));
+  } else if (status.synchronization.mode !== "async") {
+    lines.push(...row("steps", describeSteps(status)));
+  }
   for (const [state, numbers] of idleShards(shards)) {
     lines.push(...row("", `${nameShards(numbers)}: ${state}`, "warn"));
   }
@@ -275,6 +283,17 @@ function describeSteps({ synchronization, members, shards }: JobStatus): string 
     const range = everywhere === anywhere ? "" : ` to ${anywhere}`;
     text.push(`step ${everywhere}${range} closed`);
   }
+  return text.join("; ");
+}
+
+function describeRounds({ synchronization, members, shards }: JobStatus): string {
+  const { started = false, trainers = [] } = members ?? {};
+  const text = [synchronizationText(synchronization)];
+  text.push(`${formatCount(trainers.length, "member")}${started ? "" : ", not enough yet"}`);
+  const { fragments, closed, processed, merged, late, dropped } = roundsOf(shards);
+  text.push(`${formatCount(closed, "round")} of ${formatCount(fragments, "fragment")} closed`);
+  const fates = `${merged} merged, ${late} merged late, ${dropped} dropped`;
+  text.push(`${formatCount(processed, "contribution")}: ${fates}`);
   return text.join("; ");
 }
 

@@ -119,7 +119,7 @@ function senderCell({ sender }: ElementChange): string {
 function whatCell({ kind, step }: ElementChange): string {
   if (step === undefined) return kind;
   const shares = step.shares.map(({ trainer, gradient }) => `${trainer} ${shortValue(gradient)}`);
-  return `step ${step.step}: ${shares.join(", ") || "no gradient"}`;
+  return `${kind} ${step.step}: ${shares.join(", ") || "no gradient"}`;
 }
 
 function totalRow(name: string, { changes, sum }: ChangeTotal): string[] {

@@ -2,11 +2,22 @@ import { Command, Option } from "commander";
 import type { HostOptions } from "../../actors/host/host.ts";
 import { SAVES_MAX, TRAINER_SAVES_MAX } from "../../actors/host/save-quotas.ts";
 import type { EtcdSettings } from "../../actors/job/etcd-space.ts";
-import { type Synchronization, toSynchronization } from "../../protocol/config/index.ts";
+import {
+  CONTRIBUTION_WEIGHTS,
+  type ContributionWeights,
+  type DilocoSettings,
+  GRACE_STEPS_MAX,
+  MERGES,
+  type Merge,
+  ROUND_MS_MAX,
+  type Synchronization,
+  toSynchronization,
+} from "../../protocol/config/index.ts";
 import { ensureError, mismatch, PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
 import { DECLARED_MAX, MEMBERS_MAX, SHARDS_DEFAULT, SHARDS_MAX } from "../../protocol/limits.ts";
 import {
+  finiteNumber,
   parseAdvertised,
   parseEndpoints,
   parsePrefix,
@@ -102,6 +113,15 @@ export interface SynchronizationFlags {
   readonly backups?: number;
   readonly reduce?: "mean" | "sum";
   readonly staleness?: number;
+  readonly quorum?: number;
+  readonly graceMargin?: number;
+  readonly graceSteps?: number;
+  readonly graceCapMs?: number;
+  readonly minIntervalMs?: number;
+  readonly weights?: ContributionWeights;
+  readonly merge?: Merge;
+  readonly late?: DilocoSettings["late"];
+  readonly lateDecay?: number;
 }
 
 /** Flags that each mode of `--sync` requires, and allows. */
@@ -109,8 +129,28 @@ const OTHERS = {
   async: { needed: [], possible: [] },
   sync: { needed: ["trainers"], possible: ["backups", "reduce"] },
   ssp: { needed: ["trainers", "staleness"], possible: [] },
+  diloco: {
+    needed: [],
+    possible: [
+      "quorum",
+      "graceMargin",
+      "graceSteps",
+      "graceCapMs",
+      "minIntervalMs",
+      "weights",
+      "merge",
+      "late",
+      "lateDecay",
+    ],
+  },
 } as const;
-const ALL_OTHERS = ["trainers", "backups", "reduce", "staleness"] as const;
+const ALL_OTHERS = [
+  "trainers",
+  "backups",
+  "reduce",
+  "staleness",
+  ...OTHERS.diloco.possible,
+] as const;
 
 /** Adds the flags that say how trainers keep step; they are checked before the command starts. */
 function addSynchronizationOptions(command: Command): Command {
@@ -119,7 +159,8 @@ function addSynchronizationOptions(command: Command): Command {
       new Option(
         "--sync <mode>",
         "how trainers of a new job keep step: async: not at all; sync: one gradient of each is " +
-          "applied together; ssp: the fastest waits for the slowest (default: async)",
+          "applied together; ssp: the fastest waits for the slowest; diloco: they train by themselves " +
+          "and contribute to fragments, whose rounds close with a quorum (default: async)",
       ).choices(Object.keys(OTHERS)),
     )
     .option(
@@ -143,6 +184,55 @@ function addSynchronizationOptions(command: Command): Command {
       "for ssp: steps that a trainer may be ahead of the slowest",
       wholeNumber(0, STALENESS_MAX),
     )
+    .option(
+      "--quorum <n>",
+      "for diloco: trainers that must have contributed before a round closes, or all if there are fewer (default: 1)",
+      wholeNumber(1, MEMBERS_MAX),
+    )
+    .option(
+      "--grace-margin <x>",
+      "for diloco: share of the time left to trainers after a quorum for which a round waits for others (default: 1)",
+      finiteNumber,
+    )
+    .option(
+      "--grace-steps <n>",
+      "for diloco: inner steps until a trainer adopts the result of its contribution (default: 2)",
+      wholeNumber(0, GRACE_STEPS_MAX),
+    )
+    .option(
+      "--grace-cap-ms <ms>",
+      "for diloco: the longest grace, and the grace while no trainer has told its step time (default: 1000)",
+      wholeNumber(0, ROUND_MS_MAX),
+    )
+    .option(
+      "--min-interval-ms <ms>",
+      "for diloco: the least time between two rounds of a fragment (default: 0)",
+      wholeNumber(0, ROUND_MS_MAX),
+    )
+    .addOption(
+      new Option(
+        "--weights <what>",
+        "for diloco: what a contribution weighs (default: tokens2/steps)",
+      ).choices(CONTRIBUTION_WEIGHTS),
+    )
+    .addOption(
+      new Option(
+        "--merge <how>",
+        "for diloco: the weighted mean, or the radial-directional one (default: rda)",
+      ).choices(MERGES),
+    )
+    .addOption(
+      new Option(
+        "--late <what>",
+        "for diloco: whether contributions from an earlier version are left out or carried into the open round " +
+          "(default: drop)",
+      ).choices(["drop", "carry"]),
+    )
+    .option(
+      "--late-decay <x>",
+      "for diloco with --late carry: divides a late weight by 1 + x for each version behind (default: 1)",
+      finiteNumber,
+    )
     .hook("preAction", (_program, action) => {
       try {
         toSynchronizationSetting(action.opts<SynchronizationFlags>());
@@ -157,11 +247,18 @@ function addSynchronizationOptions(command: Command): Command {
  * @throws BAD_CONFIG for flags that do not belong together.
  */
 function toSynchronizationSetting(flags: SynchronizationFlags): Synchronization | undefined {
-  const { sync: mode, trainers, backups, reduce, staleness } = flags;
+  const { sync: mode } = flags;
   const givenFlags = ALL_OTHERS.filter((flag) => flags[flag] !== undefined);
   if (mode === undefined) {
     if (givenFlags.length === 0) return undefined;
-    throw wrong(`expected --sync sync or ssp with ${list(givenFlags)}; received no --sync`);
+    const modes = Object.entries(OTHERS).filter(([, { needed, possible }]) => {
+      const all: readonly string[] = [...needed, ...possible];
+      return givenFlags.every((flag) => all.includes(flag));
+    });
+    const mode = modes.map(([name]) => name).join(" or ");
+    throw wrong(
+      `expected --sync${mode && ` ${mode}`} with ${list(givenFlags)}; received no --sync`,
+    );
   }
   const { needed, possible } = OTHERS[mode];
   const known: readonly string[] = [...needed, ...possible];
@@ -172,11 +269,13 @@ function toSynchronizationSetting(flags: SynchronizationFlags): Synchronization 
     const expected = known.length === 0 ? "no other flag" : `only ${list(known)}`;
     throw wrong(`--sync ${mode}: expected ${expected}; received ${list(foreign)}`);
   }
-  return toSynchronization(defined({ mode, trainers, backups, reduce, staleness }));
+  const given = Object.fromEntries(givenFlags.map((flag) => [flag, flags[flag]]));
+  return toSynchronization({ mode, ...given });
 }
 
 function list(flags: readonly string[]): string {
-  return flags.map((flag) => `--${flag}`).join(" and ");
+  const names = flags.map((flag) => flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
+  return names.map((name) => `--${name}`).join(" and ");
 }
 
 function wrong(message: string): PserverError {

@@ -74,7 +74,6 @@ async function findPermissions(
 }
 
 function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role, RoleSubject[]>> {
-  const { outcome, step, read, owner } = subjects.shardRequests(UNUSED_NUMBER);
   const publish = (subject: string): RoleSubject => ({ operation: "publish", subject });
   const listen = (subject: string): RoleSubject => ({ operation: "subscription", subject });
   const share = (subject: string): RoleSubject => ({ ...listen(subject), queue: HOSTS_QUEUE });
@@ -89,9 +88,11 @@ function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role
       publish(subjects.log(UNUSED_NUMBER, trainer, "push", "doctor", 0)),
       publish(subjects.batch(UNUSED_NUMBER, trainer)),
       publish(subjects.clock(UNUSED_NUMBER, trainer)),
+      publish(subjects.contribute(UNUSED_NUMBER, trainer)),
       publish(subjects.outcome(UNUSED_NUMBER, trainer)),
       publish(subjects.step(UNUSED_NUMBER, trainer)),
       publish(subjects.read(UNUSED_NUMBER, trainer)),
+      publish(subjects.fragments(UNUSED_NUMBER, trainer)),
     ],
     store: [
       listen(`${subjects.hostInbox("doctor")}.doctor`),
@@ -103,10 +104,7 @@ function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role
       share(subjects.lifecycle(trainer, "status")),
       share(subjects.control(trainer, "hosts")),
       listen(subjects.block("doctor", UNUSED_NUMBER)),
-      listen(outcome),
-      listen(step),
-      listen(read),
-      listen(owner),
+      ...Object.values(subjects.shardRequests(UNUSED_NUMBER)).map(listen),
       publish(`${subjects.inbox("doctor")}.doctor`),
     ],
   };

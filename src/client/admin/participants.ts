@@ -1,8 +1,16 @@
 import type { Fields } from "../../protocol/codec.ts";
 import { type Synchronization, toSynchronization } from "../../protocol/config/index.ts";
 import type { WireError } from "../../protocol/errors.ts";
-import { asMap, flagField, integerField, listField, textField } from "../../protocol/fields.ts";
+import {
+  asMap,
+  flagField,
+  integerField,
+  listField,
+  mapField,
+  textField,
+} from "../../protocol/fields.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
+import { FATES } from "../../protocol/messages/contributions.ts";
 import type { MembersRecord } from "../../protocol/messages/host-records.ts";
 import {
   type Fallback,
@@ -335,6 +343,33 @@ export function closedSteps(
   );
   if (closed.length === 0) return undefined;
   return { everywhere: Math.min(...closed), anywhere: Math.max(...closed) };
+}
+
+/** What the shards of a job whose trainers contribute to fragments report of the rounds, added up. */
+interface RoundCounts {
+  readonly fragments: number;
+  readonly closed: number;
+  /** Contributions: complete ones, and what became of them. */
+  readonly processed: number;
+  readonly merged: number;
+  readonly late: number;
+  readonly dropped: number;
+}
+
+const ROUND_COUNTS = ["fragments", "closed"] as const;
+
+/** Adds up the rounds of a job, as its shards report them; @throws BAD_MESSAGE if one is malformed. */
+export function roundsOf(shards: readonly ListedShard[]): RoundCounts {
+  const counts = { fragments: 0, closed: 0, processed: 0, merged: 0, late: 0, dropped: 0 };
+  for (const { rounds } of shards) {
+    if (rounds === undefined) continue;
+    const fields = asMap(rounds, "rounds");
+    for (const key of ROUND_COUNTS) counts[key] += integerField(fields, key);
+    for (const fate of FATES) {
+      counts[fate] += integerField(mapField(fields, fate), "contributions");
+    }
+  }
+  return counts;
 }
 
 /** Adds up the updates of a job, as its shards report them; @throws BAD_MESSAGE if one is malformed. */

@@ -68,6 +68,8 @@ export interface UpdateCall {
   pending: number;
   applied: number;
   late: number;
+  /** The highest version in the outcome of one of its updates; 0 before the first. */
+  version: number;
   unknown: number;
   unsent: number;
   /** The first update that was rejected, and why. After a rejection no more updates of the call are sent. */
@@ -155,6 +157,7 @@ export function newUpdateCall(
     pending: 0,
     applied: 0,
     late: 0,
+    version: 0,
     unknown: 0,
     unsent: 0,
     rejected: undefined,
@@ -248,8 +251,9 @@ export function applied(update: BlockUpdate): void {
 }
 
 /** Notes the outcome of the update; the first rejection is the error of the call. */
-export function settled(update: BlockUpdate, { code, message = "" }: Outcome): void {
+export function settled(update: BlockUpdate, { code, message = "", version }: Outcome): void {
   const { call } = update;
+  call.version = Math.max(call.version, version);
   const reaction = code === undefined ? undefined : reactionToRejection(code);
   if (code === undefined || (reaction === "count-present" && call.mode.countsPresent)) {
     applied(update);

@@ -137,7 +137,9 @@ export class Steps implements StepsCommands {
 
   /** Tells the step machine that a session has begun. */
   sessionBegan(session: number, shards: number, synchronization: Synchronization): void {
-    this.#core.sessionBegan(session, shards, synchronization);
+    // Trainers that contribute to fragments keep no step: gradients of other parameters are applied as they come.
+    const isDiloco = synchronization.mode === "diloco";
+    this.#core.sessionBegan(session, shards, isDiloco ? { mode: "async" } : synchronization);
   }
 
   /** Tells the step machine that a shard has answered a read that waited for a step. */

@@ -222,6 +222,14 @@ export interface SendOptions {
   readonly countsPresent?: boolean;
 }
 
+/** What became of the updates of a call. */
+export interface SentUpdates {
+  /** How many came too late for their step or round. */
+  readonly late: number;
+  /** The highest version that one of them has led to. */
+  readonly version: number;
+}
+
 /** A call under way. */
 interface SentCall {
   readonly call: UpdateCall;
@@ -230,7 +238,7 @@ interface SentCall {
   pending: number;
   wasUnstored: boolean;
   readonly sources: readonly UpdateSource[];
-  readonly resolve: (result: { late: number }) => void;
+  readonly resolve: (result: SentUpdates) => void;
   readonly reject: (error: PserverError) => void;
   stopListening: () => void;
 }
@@ -299,7 +307,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
    * @throws the first rejection; OUTCOME_UNKNOWN, naming the updates, if the call ends before; what
    * ended the call or kept the updates from being stored if none of them can have been applied.
    */
-  send(sources: readonly UpdateSource[], options: SendOptions): Promise<{ late: number }> {
+  send(sources: readonly UpdateSource[], options: SendOptions): Promise<SentUpdates> {
     const { deadline, stored = false, countsLate = false, countsPresent = false } = options;
     const mode = { isDoneWhenStored: stored, countsLate, countsPresent };
     const call = newUpdateCall(++this.#callIds, mode, sources);
@@ -410,7 +418,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     sent.stopListening();
     const { trainer } = this.#deps;
     const error = callError({ call, sources: sent.sources, trainer });
-    if (error === undefined) sent.resolve({ late: call.late });
+    if (error === undefined) sent.resolve({ late: call.late, version: call.version });
     else sent.reject(error);
   }
 

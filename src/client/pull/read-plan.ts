@@ -1,5 +1,5 @@
 import { type Encoding, encodedBytes } from "../../protocol/dtypes.ts";
-import { blockPlace } from "../../protocol/layout.ts";
+import { blockPlace, shardOfBlock } from "../../protocol/layout.ts";
 import { BATCH_BYTES, BATCH_ENTRIES_MAX, BATCH_ENTRY_BYTES_MAX } from "../../protocol/limits.ts";
 import type { WantedEntries } from "../../protocol/messages/batch-reads.ts";
 import { joinNumbers, type PartColumns } from "../../protocol/messages/columns.ts";
@@ -190,7 +190,7 @@ export function planRequests(pending: PendingReads, payloadBytesMax: number): Pl
   const { reads } = pending;
   for (let place = 0; place < reads.length; place++) {
     const read = reads[place] as ParameterRead;
-    const { firstShard, shards } = read.info.layout;
+    const { layout } = read.info;
     for (let entry = 0; entry < read.entries; entry++) {
       const bytes = pending.bytesOf(place, entry);
       const known = read.knownOf(entry);
@@ -198,7 +198,7 @@ export function planRequests(pending: PendingReads, payloadBytesMax: number): Pl
         requests.push({ kind: "single", place, entry, bytes, isDone: false });
         continue;
       }
-      const shard = (firstShard + read.blockOf(entry)) % shards;
+      const shard = shardOfBlock(layout, read.blockOf(entry));
       const listed = listedOf(read.partOf(entry));
       const expected = known === undefined ? bytes : bytes * KNOWN_SHARE;
       let batch = open[shard];

@@ -10,6 +10,7 @@ import {
 import { encodeElements } from "../../protocol/encoding/encoding.ts";
 import { splitGroups } from "../../protocol/encoding/grouped.ts";
 import type { BlockPlace } from "../../protocol/layout.ts";
+import type { Contribution } from "../../protocol/messages/contributions.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import {
   type PartIndex,
@@ -40,6 +41,11 @@ export interface UpdateKind {
   readonly operation?: PushOperation | undefined;
   /** Returns the step that gradients belong to, read when a message is made; absent for other updates. */
   readonly step?: (() => number | undefined) | undefined;
+  /**
+   * The contribution that the updates are, without its parts: they go in records of contributions. Read when a message is
+   * made.
+   */
+  readonly contribution?: Omit<Contribution, "part" | "parts"> | undefined;
 }
 
 /** The trainer that sends the records, and its subjects. */

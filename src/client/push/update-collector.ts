@@ -8,7 +8,7 @@ import {
   viewData,
 } from "../../protocol/dtypes.ts";
 import { encodeGroups, type GroupedBytes } from "../../protocol/encoding/grouped.ts";
-import { blockPlace } from "../../protocol/layout.ts";
+import { blockPlace, shardOfBlock } from "../../protocol/layout.ts";
 import {
   BATCH_BYTES,
   BATCH_ENTRIES_MAX,
@@ -17,6 +17,7 @@ import {
 } from "../../protocol/limits.ts";
 import { type BatchRun, draftBatch } from "../../protocol/messages/batch-records.ts";
 import { joinNumbers, type PartColumns } from "../../protocol/messages/columns.ts";
+import { type Contribution, draftContribution } from "../../protocol/messages/contributions.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import type { RecordHeader } from "../../protocol/messages/records.ts";
 import type { Topic, UpdateSource } from "../io/update-sender.ts";
@@ -135,6 +136,9 @@ function stagingFor(dtype: Dtype, elements: number): TensorData {
   return viewData(dtype, staging, elements);
 }
 
+/** Which part of a contribution a record is. */
+type PartNumber = Pick<Contribution, "part" | "parts">;
+
 /** Updates of several blocks of one shard that go in one record. */
 class BatchUpdate implements UpdateSource {
   readonly subject: string;
@@ -143,17 +147,19 @@ class BatchUpdate implements UpdateSource {
   readonly dataBytes: number;
   readonly #kind: UpdateKind;
   readonly #runs: readonly RunColumns[];
+  readonly #part: PartNumber | undefined;
   /** What the runs had in the first message, if they were encoded with their errors: these count once. */
   readonly #encoded: (GroupedBytes | undefined)[] = [];
 
-  /** `subject` is that of the sender's batches in the shard. */
-  constructor(subject: string, kind: UpdateKind, batch: OpenBatch) {
+  /** `subject` is that of the sender's batches in the shard, or of its contributions for a part of one. */
+  constructor(subject: string, kind: UpdateKind, batch: OpenBatch, part?: PartNumber) {
     this.subject = subject;
     this.shard = batch.shard;
     this.blocks = batch.entries;
     this.dataBytes = batch.valueBytes + batch.entries * COLUMN_BYTES;
     this.#kind = kind;
     this.#runs = batch.runs;
+    this.#part = part;
   }
 
   get topic(): Topic {
@@ -170,7 +176,7 @@ class BatchUpdate implements UpdateSource {
   }
 
   draft(header: RecordHeader, namesVersion: boolean, allocate?: Allocate): Uint8Array {
-    const { verb, encoding } = this.#kind;
+    const { verb, encoding, contribution } = this.#kind;
     const operation = operationOf(this.#kind, 0);
     const runs = this.#runs.map((run): BatchRun => {
       const { dtype, numbers, counts, norms, seen, hasNorms, hasSeen } = run;
@@ -183,7 +189,10 @@ class BatchUpdate implements UpdateSource {
         seen: namesVersion && hasSeen ? Float64Array.from(seen) : undefined,
       };
     });
-    const { draft, values, scales } = draftBatch(header, runs, allocate);
+    const { draft, values, scales } =
+      contribution === undefined || this.#part === undefined
+        ? draftBatch(header, runs, allocate)
+        : draftContribution(header, { ...contribution, ...this.#part }, runs, allocate);
     for (let i = 0; i < runs.length; i++) {
       this.#write(i, { scales: scales[i] as Uint8Array, codes: values[i] as Uint8Array });
     }
@@ -260,7 +269,7 @@ export class UpdateCollector {
     const start = index * layout.blockElements;
     const count = Math.min(layout.blockElements, layout.elements - start);
     const bytes = encodedBytes(info.dtype, this.#kind.encoding, count);
-    const shard = (layout.firstShard + index) % layout.shards;
+    const shard = shardOfBlock(layout, index);
     const run = this.#runFor(info, shard, "whole", index, bytes);
     if (run === undefined) {
       const place = blockPlace(layout, index);
@@ -289,8 +298,14 @@ export class UpdateCollector {
 
   /** Returns the records, in the order of their first updates. */
   finish(): UpdateSource[] {
-    return this.#records.map((record) => {
+    const { length: parts } = this.#records;
+    return this.#records.map((record, part) => {
       if (!("runs" in record)) return record;
+      if (this.#kind.contribution !== undefined) {
+        const { subjects, trainer } = this.#options.sender;
+        const subject = subjects.contribute(record.shard, trainer);
+        return new BatchUpdate(subject, this.#kind, record, { part, parts });
+      }
       if (record.entries === 1) return this.#single(record.runs[0] as RunColumns);
       const { subjects, trainer } = this.#options.sender;
       return new BatchUpdate(subjects.batch(record.shard, trainer), this.#kind, record);
@@ -323,7 +338,8 @@ export class UpdateCollector {
     bytes: number,
   ): RunColumns | undefined {
     const { isSingle = false, separatesIntegers } = this.#options;
-    if (isSingle || bytes >= BATCH_ENTRY_BYTES_MAX) return undefined;
+    const isAlone = isSingle || bytes >= BATCH_ENTRY_BYTES_MAX;
+    if (isAlone && this.#kind.contribution === undefined) return undefined;
     const key = 2 * shard + (separatesIntegers && !hasFloats(info) ? 1 : 0);
     let batch = this.#open.get(key);
     if (batch === undefined || !this.#admits(batch, info.firstNumber + index, bytes)) {

@@ -1,5 +1,6 @@
 import { type BlockHeader, keptSlots, slotPlan } from "../../actors/fold/block-actor.ts";
 import type { FoldState } from "../../actors/fold/fold-state.ts";
+import { FragmentTable } from "../../actors/fold/fragments/fragment-table.ts";
 import { CURRENT_RULES } from "../../actors/fold/rules.ts";
 import { Shard } from "../../actors/fold/shard.ts";
 import { StepTable } from "../../actors/fold/step-table.ts";
@@ -10,10 +11,11 @@ import {
   type DeclaredParameter,
   hashName,
   type JobSubjects,
-  type Layout,
   PserverError,
+  pinToFragment,
   SHARD_BYTES_MAX,
   type Synchronization,
+  shardsOfBlocks,
 } from "../../protocol/index.ts";
 import type { ReplayedShard } from "../replay/replayed-model.ts";
 import { FoundParameters } from "./fork-job.ts";
@@ -74,7 +76,10 @@ export class PlacedShards {
     const byNumber = found.parameters().sort((a, b) => a.firstNumber - b.firstNumber);
     const placed = byNumber.map((parameter) => {
       const { declaration, layout } = parameter;
-      const hashed = { ...layout, shards, firstShard: hashName(declaration.name) % shards };
+      const { name, config } = declaration;
+      const spread = { ...layout, shards, firstShard: hashName(name) % shards };
+      const hashed =
+        config.fragment === undefined ? spread : pinToFragment(spread, config.fragment);
       const initialization = { session: 0, epoch: 0 };
       return { ...parameter, layout: small.place(hashed, declaration, initialization) };
     });
@@ -87,7 +92,7 @@ export class PlacedShards {
       const { name } = declaration;
       const { epoch } = lifecycle.context;
       const trainer = trainers.get(`${epoch} ${name}`) ?? "";
-      for (const shard of shardsOf(layout)) {
+      for (const shard of shardsOfBlocks(layout, 0, layout.blocks)) {
         parts[shard]?.declared.push({ ...declaration, epoch, layout, firstNumber, trainer });
       }
       if (lifecycle.state !== "ready") continue;
@@ -103,9 +108,12 @@ export class PlacedShards {
   async make(number: number): Promise<Shard> {
     const { subjects, synchronization } = this.#job;
     const { blocks, declared } = this.#shards[number] ?? { blocks: [], declared: [] };
-    const steps = synchronization.mode === "async" ? {} : { steps: new StepTable().save() };
+    const { mode } = synchronization;
+    const steps = mode === "async" ? {} : { steps: new StepTable().save() };
+    const fragments = mode === "diloco" ? { fragments: new FragmentTable().save() } : {};
     const state: FoldState = {
-      ...{ format: 1, seq: 0, crc: 0, rules: CURRENT_RULES, synchronization, ...steps },
+      ...{ format: 1, seq: 0, crc: 0, rules: CURRENT_RULES, synchronization },
+      ...{ ...steps, ...fragments },
       ...{ floor: 0, unreadable: 0, trainers: [], declared },
       blocks: blocks.map(({ open: _open, from: _from, ...header }) => header),
     };
@@ -125,12 +133,6 @@ export class PlacedShards {
     shard.checkLoaded();
     return shard;
   }
-}
-
-/** Returns the shards on which blocks of a layout lie. */
-function shardsOf({ blocks, firstShard, shards }: Layout): number[] {
-  const count = Math.min(blocks, shards);
-  return Array.from({ length: count }, (_, i) => (firstShard + i) % shards);
 }
 
 function checkFits(bytes: readonly number[]): void {

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type yaml from "yaml";
 import { DTYPES, type Dtype } from "../dtypes.ts";
 import { PserverError } from "../errors.ts";
+import { FRAGMENT_NAME_LENGTH_MAX } from "../limits.ts";
 import {
   type LearningRate,
   type LearningRateInput,
@@ -23,6 +24,7 @@ import {
   POSITIVE,
   Settings,
 } from "./read-settings.ts";
+import { MERGES, type Merge } from "./synchronization.ts";
 
 /**
  * How a parameter is updated; fixed when the parameter is initialized. This is the normalized form that
@@ -58,6 +60,13 @@ export interface ParameterConfig {
   readonly stalenessScaling: boolean;
   /** Whether updates may hold NaN and infinities; by default such an update is rejected. */
   readonly allowNonFinite: boolean;
+  /**
+   * Name of the fragment that the parameter belongs to, in a `diloco` job: it takes contributions instead of gradients,
+   * and all of it lies on the fragment's shard.
+   */
+  readonly fragment?: string;
+  /** How contributions are merged, if not as the job says; only with a fragment. */
+  readonly merge?: Merge;
 }
 
 /**
@@ -186,6 +195,8 @@ const KEYS = [
   "static",
   "stalenessScaling",
   "allowNonFinite",
+  "fragment",
+  "merge",
 ] as const satisfies readonly (keyof ParameterConfig)[];
 
 /** The weight decay of AdamW's paper and of its implementations. */
@@ -225,10 +236,50 @@ function fromSettings(input: unknown): ParameterConfig {
     static: settings.flag("static"),
     stalenessScaling: settings.flag("stalenessScaling"),
     allowNonFinite: settings.flag("allowNonFinite"),
+    ...fragmentOf(settings),
   };
+  if (config.fragment !== undefined) checkInFragment(config);
   if (optimizer.name === "none") checkNone(config);
   if (optimizer.name === "ftrl") checkFtrl(config);
   return config;
+}
+
+/** Reads which fragment a parameter belongs to, and how its contributions are merged. */
+function fragmentOf(settings: Settings): Pick<ParameterConfig, "fragment" | "merge"> {
+  const fragment = settings.get("fragment");
+  const merge = settings.get("merge") === undefined ? undefined : settings.word("merge", MERGES);
+  if (fragment === undefined) {
+    if (merge === undefined) return {};
+    throw settings.refusal("merge", "none without a fragment", merge);
+  }
+  if (!isFragmentName(fragment)) {
+    const expected = `a name of 1 to ${FRAGMENT_NAME_LENGTH_MAX} characters`;
+    throw settings.refusal("fragment", expected, fragment);
+  }
+  return merge === undefined ? { fragment } : { fragment, merge };
+}
+
+/** Returns whether a value can be the name of a fragment. */
+export function isFragmentName(value: unknown): value is string {
+  if (typeof value !== "string" || !value.isWellFormed()) return false;
+  return value.length > 0 && value.length <= FRAGMENT_NAME_LENGTH_MAX;
+}
+
+/**
+ * Checks what a parameter in a fragment cannot have: contributions are of whole tensors, a merged displacement has no
+ * norm that a trainer could have told, and staleness is a matter of the fragment.
+ */
+function checkInFragment({
+  sparse,
+  static: isStatic,
+  clipNorm,
+  stalenessScaling,
+}: ParameterConfig): void {
+  const expected = "none for a parameter in a fragment";
+  if (sparse) throw badConfig("config.sparse", expected, sparse);
+  if (isStatic) throw badConfig("config.static", expected, isStatic);
+  if (clipNorm !== undefined) throw badConfig("config.clipNorm", expected, clipNorm);
+  if (stalenessScaling) throw badConfig("config.stalenessScaling", expected, stalenessScaling);
 }
 
 /** Joins the rule with its numbers that stand beside it. */

@@ -106,17 +106,22 @@ export interface DraftBatch {
 /** Bytes that an entry takes at least: two numbers in columns. */
 const ENTRY_BYTES_MIN = 8;
 
-/** Begins a batch: writes header and columns; the caller writes the values of each run and seals the message. */
+/**
+ * Begins a batch: writes header and columns; the caller writes the values of each run and seals the message. `more` are
+ * further entries of the header.
+ */
 export function draftBatch(
   { session, n, done, reply }: RecordHeader,
   runs: readonly BatchRun[],
   allocate?: Allocate,
+  more: Fields = {},
 ): DraftBatch {
   const step = runs.map(stepOf).find((named) => named !== undefined);
   const lengths = runs.map(lengthsOf);
   const bytes = runs.reduce((sum, run, i) => sum + runBytes(run, lengths[i] as RunLengths), 0);
   const fields = runs.map((run, i) => runFields(run, lengths[i] as RunLengths));
-  const draft = draftMessage({ session, n, done, reply, step, runs: fields }, bytes, allocate);
+  const entries = { session, n, done, reply, step, ...more, runs: fields };
+  const draft = draftMessage(entries, bytes, allocate);
   const writer = new ColumnWriter(draft.data);
   const scales: Uint8Array[] = [];
   const values = runs.map((run, i) => {

@@ -3,7 +3,12 @@ import { type Synchronization, toSynchronization } from "../config/index.ts";
 import { PserverError } from "../errors.ts";
 import { asMap, flagField, integerField, listField, mapField, textField } from "../fields.ts";
 import type { Layout } from "../layout.ts";
-import { LIVE_SESSIONS_MAX, MEMBERS_MAX, PARAMETERS_PER_REQUEST_MAX } from "../limits.ts";
+import {
+  FRAGMENT_NAME_LENGTH_MAX,
+  LIVE_SESSIONS_MAX,
+  MEMBERS_MAX,
+  PARAMETERS_PER_REQUEST_MAX,
+} from "../limits.ts";
 import { escapeId, unescapeId } from "../names.ts";
 import {
   type Declaration,
@@ -108,6 +113,22 @@ export interface EndRecord {
   readonly session: number;
 }
 
+/**
+ * Closes the round of a fragment: the sums of the contributions folded before this record are applied. Ignored unless
+ * it is the open round, and at least so many contributions to it were folded.
+ */
+export interface CloseRecord {
+  readonly verb: "close";
+  readonly fragment: string;
+  /** Number of the round, from 1 on: the version that the fragment gets. */
+  readonly round: number;
+  /**
+   * How many contributions to the round its writer has folded. With 0 a round closes that has none, and changes nothing
+   * but the version: hosts do not write that, but a history can be folded without the contributions of a trainer.
+   */
+  readonly contributions: number;
+}
+
 /** A host's journal record. */
 export type HostRecord =
   | RulesRecord
@@ -118,7 +139,8 @@ export type HostRecord =
   | FloorRecord
   | SessionsRecord
   | ForgetRecord
-  | EndRecord;
+  | EndRecord
+  | CloseRecord;
 
 /** Writes a host's record as a message. Lists go into its bytes, because a header has no space for them. */
 export function encodeHostRecord(record: HostRecord): Uint8Array {
@@ -197,6 +219,13 @@ export function parseHostRecord(verb: HostRecord["verb"], message: Message): Hos
       escapeId(trainer);
       return { verb, trainer, session: integerField(fields, "session", 1) };
     }
+    case "close":
+      return {
+        verb,
+        fragment: textField(fields, "fragment", FRAGMENT_NAME_LENGTH_MAX),
+        round: integerField(fields, "round", 1),
+        contributions: integerField(fields, "contributions", 0, MEMBERS_MAX),
+      };
   }
 }
 

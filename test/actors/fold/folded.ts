@@ -22,7 +22,7 @@ export function limitedRules(limits: Partial<Rules>): KnownRules {
 /** A shard and its journal, folded as far as {@link run} has been called. */
 export class Folded {
   readonly journal: JournalWriter = new JournalWriter();
-  readonly shard: Shard;
+  shard: Shard;
 
   constructor(synchronization?: SynchronizationInput, options: Partial<ShardOptions> = {}) {
     this.shard = Shard.create({ subjects: SUBJECTS, shard: SHARD, ...options });

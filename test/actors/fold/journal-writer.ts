@@ -10,6 +10,7 @@ import {
 } from "../../../src/protocol/dtypes.ts";
 
 import { toNumbers } from "../../../src/protocol/encoding/half-floats.ts";
+import type { Contribution } from "../../../src/protocol/messages/contributions.ts";
 import { encodeHostRecord, type HostRecord } from "../../../src/protocol/messages/host-records.ts";
 import {
   type PartIndex,
@@ -31,6 +32,7 @@ import { JobSubjects } from "../../../src/protocol/subjects.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
 import { type BatchUpdate, batchPayload, encoded } from "./batch-payload.ts";
 import { encodedNorm } from "./encoded-norm.ts";
+import { type ContributedBlock, contributionPayload } from "./fragments/contribution-payload.ts";
 
 export { encoded };
 
@@ -125,8 +127,12 @@ export class JournalWriter {
       shards: SHARDS,
     };
     const config = toConfig(input.config);
+    const placed =
+      config.fragment === undefined
+        ? layout
+        : { ...layout, firstShard: SHARD, pinned: true as const };
     const firstNumber = this.numberOf(name, epoch, 0);
-    const parameter = { name, dtype, shape, config, epoch, layout, firstNumber };
+    const parameter = { name, dtype, shape, config, epoch, layout: placed, firstNumber };
     return this.host({ verb: "declare", trainer, parameters: [parameter] });
   }
 
@@ -195,6 +201,24 @@ export class JournalWriter {
     const subject = SUBJECTS.batch(SHARD, trainer);
     const payload = batchPayload(head, updates, (...block) => this.numberOf(...block));
     return this.append(subject, payload);
+  }
+
+  /** One record of a contribution, of these blocks. */
+  contribute(
+    contribution: Partial<Contribution>,
+    blocks: readonly ContributedBlock[],
+    sender: Sender = {},
+  ): JournalRecord {
+    const { trainer = "alice", session = 1, done = 0 } = sender;
+    const { reply = `${SUBJECTS.inbox(trainer)}.1` } = sender;
+    const n = this.#next(`${trainer}/${session}`, sender.n);
+    const payload = contributionPayload(
+      { session, n, done, reply },
+      contribution,
+      blocks,
+      (...block) => this.numberOf(...block),
+    );
+    return this.append(SUBJECTS.contribute(SHARD, trainer), payload);
   }
 
   trainer(

@@ -18,28 +18,28 @@ test("a block lies behind the first shard of its parameter's record, which is re
   const first = await declaredJob(bucket);
   const places = new ParameterPlaces(bucket);
   const readsBefore = bucket.calls.length;
-  const found = [0, 1, 2, 3, 4].map((index) => places.shardOf("w", index, 4));
+  const found = [0, 1, 2, 3, 4].map((index) => places.shardOf("w", index));
   expect(await Promise.all(found)).toEqual([0, 1, 2, 3, 4].map((index) => (first + index) % 4));
-  expect(await places.shardOf("w", 1, 4)).toBe((first + 1) % 4);
+  expect(await places.shardOf("w", 1)).toBe((first + 1) % 4);
   expect(bucket.calls.length).toBe(readsBefore + 1);
 });
 
 test("a parameter that is unknown, or that the broker does not tell, is looked up again", async () => {
   const bucket = new MemoryBucket();
   const places = new ParameterPlaces(bucket);
-  expect(await places.shardOf("w", 0, 4)).toBeUndefined();
+  expect(await places.shardOf("w", 0)).toBeUndefined();
   const first = await declaredJob(bucket);
   bucket.losesAnswer = () => true;
-  expect(await places.shardOf("w", 0, 4)).toBeUndefined();
+  expect(await places.shardOf("w", 0)).toBeUndefined();
   bucket.losesAnswer = () => false;
-  expect(await places.shardOf("w", 0, 4)).toBe(first);
+  expect(await places.shardOf("w", 0)).toBe(first);
 });
 
 test("of 1,000 unknown names 64 are looked up at a time, and the others not", async () => {
   const bucket = new MemoryBucket();
   const places = new ParameterPlaces(bucket);
   const names = Array.from({ length: 1_000 }, (_, i) => `no_${i}`);
-  const found = await Promise.all(names.map((name) => places.shardOf(name, 0, 4)));
+  const found = await Promise.all(names.map((name) => places.shardOf(name, 0)));
   expect(new Set(found)).toEqual(new Set([undefined]));
   expect(bucket.calls).toHaveLength(64);
 });

@@ -17,7 +17,7 @@ import type {
 import { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 import { FailedBlocks } from "../../../src/actors/owner/subscriptions.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
-import { HASHED_PLACES } from "../../support/hashed-places.ts";
+import { hashedPlaces } from "../../support/hashed-places.ts";
 import type { JournalLine } from "../../support/journal-line.ts";
 import type { MemoryBucket } from "../../support/memory-bucket.ts";
 import type { MemorySnapshots } from "../../support/memory-snapshots.ts";
@@ -100,7 +100,7 @@ export function makeOwner(parts: OwnerParts, changes: OwnerChanges = {}): ShardO
       dataConnection,
       server: new FairServer(new RefusalBudget()),
       responder: new Responder(dataConnection, pool),
-      failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, HASHED_PLACES, SHARDS),
+      failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, hashedPlaces(SHARDS)),
       coalescer: new Coalescer(),
       counters: new OwnerCounters(false),
       archivers: { copied: () => Promise.resolve([]) },

@@ -5,7 +5,11 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { ShardAnswers } from "../../../src/actors/owner/answers.ts";
 import { FairServer, RefusalBudget } from "../../../src/actors/owner/fair-server.ts";
 import { OwnerCounters } from "../../../src/actors/owner/owner-counters.ts";
-import { PositionQueue, StepQueue } from "../../../src/actors/owner/pending-reads.ts";
+import {
+  FragmentQueue,
+  PositionQueue,
+  StepQueue,
+} from "../../../src/actors/owner/pending-reads.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import {
   FailedBlocks,
@@ -32,7 +36,7 @@ import {
 import type { PartIndex } from "../../../src/protocol/messages/parts.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
 import { refusalOf } from "../../protocol/refusal.ts";
-import { HASHED_PLACES } from "../../support/hashed-places.ts";
+import { hashedPlaces } from "../../support/hashed-places.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { Folded } from "../fold/folded.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
@@ -72,7 +76,7 @@ beforeEach(() => {
       subjects: SUBJECTS,
       server: new FairServer(new RefusalBudget()),
       responder,
-      failedBlocks: new FailedBlocks(net.connection, SUBJECTS, HASHED_PLACES, 16),
+      failedBlocks: new FailedBlocks(net.connection, SUBJECTS, hashedPlaces(16)),
     },
     () => true,
     new ShardAnswers(
@@ -81,6 +85,7 @@ beforeEach(() => {
         shard: folded.shard,
         positions,
         steps: new StepQueue(SHARD),
+        fragments: new FragmentQueue(SHARD),
         fallbacks: [],
         get position() {
           return { generation: 1, seq: folded.shard.seq };

@@ -6,7 +6,11 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { ShardAnswers } from "../../../src/actors/owner/answers.ts";
 import { FairServer, RefusalBudget } from "../../../src/actors/owner/fair-server.ts";
 import { OwnerCounters } from "../../../src/actors/owner/owner-counters.ts";
-import { PositionQueue, StepQueue } from "../../../src/actors/owner/pending-reads.ts";
+import {
+  FragmentQueue,
+  PositionQueue,
+  StepQueue,
+} from "../../../src/actors/owner/pending-reads.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import {
   FailedBlocks,
@@ -31,7 +35,7 @@ import {
 } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
 import { codeOf } from "../../protocol/refusal.ts";
-import { HASHED_PLACES } from "../../support/hashed-places.ts";
+import { hashedPlaces } from "../../support/hashed-places.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { Folded } from "../fold/folded.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
@@ -68,7 +72,7 @@ beforeEach(() => {
       subjects: SUBJECTS,
       server: new FairServer(new RefusalBudget()),
       responder,
-      failedBlocks: new FailedBlocks(net.connection, SUBJECTS, HASHED_PLACES, SHARDS),
+      failedBlocks: new FailedBlocks(net.connection, SUBJECTS, hashedPlaces(SHARDS)),
     },
     () => true,
     new ShardAnswers(
@@ -77,6 +81,7 @@ beforeEach(() => {
         shard: folded.shard,
         positions,
         steps: new StepQueue(SHARD),
+        fragments: new FragmentQueue(SHARD),
         fallbacks: [],
         get position() {
           return { generation: 1, seq: folded.shard.seq };
@@ -254,7 +259,7 @@ describe("the pulls of all blocks", () => {
   test("are heard once, as long as a shard of the worker has failed", async () => {
     const firstShard = (hashName("w") + 1) % SHARDS;
     const places = { shardOf: async (_name: string, i: number) => (firstShard + i) % SHARDS };
-    const failed = new FailedBlocks(net.connection, SUBJECTS, places, SHARDS);
+    const failed = new FailedBlocks(net.connection, SUBJECTS, places);
     const heard: number[] = [];
     const first = failed.add(1, () => heard.push(1));
     const second = failed.add(2, () => heard.push(2));

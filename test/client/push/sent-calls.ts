@@ -189,7 +189,7 @@ function depsOf(
     sender: {
       send: async (sources: readonly UpdateSource[]) => {
         send(sources);
-        return { late: 0 };
+        return { late: 0, version: 0 };
       },
     },
     parameters: {

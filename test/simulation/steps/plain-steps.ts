@@ -2,7 +2,7 @@ import type { Synchronization } from "../../../src/protocol/config/index.ts";
 import { ELEMENTS, type Intent, isBatched, type TrainerIntent } from "./records.ts";
 
 /** A synchronization with steps. */
-export type Stepped = Exclude<Synchronization, { mode: "async" }>;
+export type Stepped = Exclude<Synchronization, { mode: "async" | "diloco" }>;
 
 /** What a record ought to be answered; undefined if nobody is answered. */
 export type Answer = "applied" | "NOT_MEMBER" | "LATE" | "EARLY" | "SETTLED" | "SUPERSEDED";

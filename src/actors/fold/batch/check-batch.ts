@@ -139,7 +139,6 @@ function checkInits(context: RecordContext, run: ReceivedRun, mark: number): Che
 
 function checkUpdates(context: RecordContext, run: ReceivedRun, mark: number): CheckedRun {
   const { numbers, counts, operation, norms, seen, parts } = run;
-  const { steps, trainer } = context;
   const blocks: BlockActor[] = [];
   const gradient = operation?.op === "grad" ? operation : undefined;
   let behind: Float64Array | undefined;
@@ -147,7 +146,7 @@ function checkUpdates(context: RecordContext, run: ReceivedRun, mark: number): C
     const block = blockOf(context, numbers[place] as number);
     markOnce(block, mark);
     checkDtype(block.dtype, run);
-    if (gradient !== undefined) checkGradientStep(steps, block, trainer, gradient.step);
+    if (gradient !== undefined) checkGradientStep(context, block, gradient.step);
     const count = counts[place] as number;
     if (parts === undefined) checkCount(block.count, count);
     else checkPart(block, run, place, offsets);

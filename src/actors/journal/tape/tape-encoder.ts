@@ -30,6 +30,8 @@ export const TAPE_VERBS: readonly UpdateVerb[] = [
   "ready",
   "left-out",
   "end",
+  "contribute",
+  "close",
 ];
 
 /** Outcomes by their number. */

@@ -45,16 +45,18 @@ export function registerBlame(program: Command, context: CliContext): void {
     "What it shows": [
       "  Every record that changed the element, in order, with the value before and after it, and the",
       "  sums of the changes of each trainer. In a sync job a step changes the element, so the sums are",
-      "  those of steps, and of each step what every trainer's gradient added. The sums add up to the",
-      "  difference of the values at both ends.",
+      "  those of steps, and of each step what every trainer's gradient added; likewise in a diloco job of",
+      "  rounds what every contribution added to their mean. The sums add up to the difference of the",
+      "  values at both ends.",
     ],
     Points: POINT_HELP,
     Permissions: HISTORY_PERMISSIONS,
     "With --json": [
       '  A line for every change: {"time","shard","generation","seq","kind","trainer","session","n","step",',
-      '  "shares":[{"trainer","gradient"}],"before","after","change"}; a kind is init, push, set, step or',
-      '  drop. Then one line {"from","to","first","last","changes","nonFinite","trainers":[{"trainer",',
-      '  "changes","sum"}],"steps":[…],"sum"}. 64-bit integers, NaN and infinities are strings.',
+      '  "shares":[{"trainer","gradient"}],"before","after","change"}; a kind is init, push, set, step,',
+      '  round or drop; step is the number of a step or round. Then one line {"from","to","first",',
+      '  "last","changes","nonFinite","trainers":[{"trainer","changes","sum"}],"steps":[…],"sum"}.',
+      "  64-bit integers, NaN and infinities are strings.",
     ],
     Examples: ["  pserver blame 'w[3,4]'", `  pserver blame 'emb[1042,0]' --since "1h ago" --json`],
   });

@@ -129,6 +129,8 @@ struct ps_layout {
   uint64_t blocks;
   uint64_t first_shard;
   uint64_t shards;
+  /** Whether all blocks lie on the first shard. */
+  bool is_pinned;
 };
 
 /** A parameter as a host describes it. Never changes, except `references` and `seen`. */

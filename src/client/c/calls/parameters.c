@@ -18,6 +18,11 @@ static bool read_shape(const struct ps_value *fields, struct ps_parameter *param
   return ps_element_count(parameter->shape, parameter->rank) > 0;
 }
 
+static bool read_flag(const struct ps_value *map, const char *key) {
+  struct ps_value flag;
+  return ps_map_find(map, key, &flag) && flag.type == PS_VALUE_BOOLEAN && flag.boolean;
+}
+
 static bool read_layout(const struct ps_value *fields, struct ps_parameter *parameter) {
   struct ps_value map;
   struct ps_layout *layout = &parameter->layout;
@@ -28,6 +33,7 @@ static bool read_layout(const struct ps_value *fields, struct ps_parameter *para
       !ps_map_whole(&map, "shards", &layout->shards)) {
     return false;
   }
+  layout->is_pinned = read_flag(&map, "pinned");
   uint64_t elements = ps_element_count(parameter->shape, parameter->rank);
   return layout->elements == elements && layout->block_elements > 0 &&
          layout->block_elements <= elements && layout->shards > 0 && layout->shards <= 256 &&
@@ -42,11 +48,6 @@ static bool read_first_number(const struct ps_value *fields, struct ps_parameter
   if (number > UINT32_MAX || parameter->layout.blocks - 1 > UINT32_MAX - number) return false;
   parameter->first_number = (uint32_t)number;
   return true;
-}
-
-static bool read_flag(const struct ps_value *map, const char *key) {
-  struct ps_value flag;
-  return ps_map_find(map, key, &flag) && flag.type == PS_VALUE_BOOLEAN && flag.boolean;
 }
 
 static bool read_config(const struct ps_value *fields, struct ps_parameter *parameter) {
@@ -134,7 +135,9 @@ uint32_t ps_number_of_block(const struct ps_parameter *parameter, uint64_t index
 }
 
 unsigned ps_shard_of_block(const struct ps_parameter *parameter, uint64_t index) {
-  return (unsigned)((parameter->layout.first_shard + index) % parameter->layout.shards);
+  const struct ps_layout *layout = &parameter->layout;
+  if (layout->is_pinned) return (unsigned)layout->first_shard;
+  return (unsigned)((layout->first_shard + index) % layout->shards);
 }
 
 uint64_t ps_block_elements(const struct ps_parameter *parameter, uint64_t index) {

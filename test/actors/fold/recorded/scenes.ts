@@ -12,6 +12,7 @@ import { toHalfFloats } from "../../../../src/protocol/encoding/half-floats.ts";
 import { batches, batchRefusals, batchSteps, notes, rulesAgain } from "./batches.ts";
 import { clocks, declarations, forget, initializations, sessions, waste } from "./grants.ts";
 import { extremes, limits, refusals, restoredStates, stepRefusals } from "./refusals.ts";
+import { openContributions, roundRefusals, roundsScene } from "./rounds.ts";
 import type { SceneWriter } from "./scene-writer.ts";
 
 /** What happens in a recorded journal. */
@@ -318,6 +319,9 @@ const SCENES: Readonly<Record<string, Scene>> = {
   notes,
   "rules-again": rulesAgain,
   "restored-states": restoredStates,
+  "rounds-mean": roundsScene({ merge: "mean", weights: "steps" }),
+  "rounds-rda": roundsScene({ late: "carry", lateDecay: 0.5 }),
+  "round-refusals": roundRefusals,
 };
 
 /** All recordings by the names of their files. */
@@ -325,5 +329,6 @@ export const RECORDINGS: Readonly<Record<string, Recording>> = {
   ...Object.fromEntries(Object.entries(SCENES).map(([name, scene]) => [name, { scene }])),
   limits: { scene: limits, limits: { shardBytesMax: 100, blocksMax: 3, trainersMax: 2 } },
   forget: { scene: forget, limits: { trainersMax: 4 } },
+  "open-contributions": { scene: openContributions, limits: { openContributionBytesMax: 4_000 } },
   waste: { scene: waste, limits: { rejectedMax: 3, declaredMax: 2, unreadableTrainersMax: 1 } },
 };

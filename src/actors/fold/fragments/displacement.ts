@@ -1,0 +1,228 @@
+import { DTYPES, isHalf } from "../../../protocol/dtypes.ts";
+import { PserverError } from "../../../protocol/errors.ts";
+import type { ContributionForm } from "../../../protocol/messages/contributions.ts";
+import type { Kernels } from "../../kernel/kernels.ts";
+import type { ShardMemory } from "../../kernel/shard-memory.ts";
+import { applySum, floatOf, RuleRun } from "../apply-update.ts";
+import { entryChange, firstOffsets, passEntry, type RunChange } from "../batch/run-change.ts";
+import type { BlockActor } from "../block-actor.ts";
+import type { BlockTable } from "../block-table.ts";
+import { eachChunk, type Payload, WIDEN } from "../elements.ts";
+import { type FloatDtype, gradientScale, shapeGradient } from "../update-rule.ts";
+
+// The arithmetic of contributions. It is done in the type that the elements of a tensor are computed in, with means and
+// norms in float64, in the order of the records, and within a contribution in that of its parts and entries.
+
+/** A norm below this counts as 0: what has it has no direction in float32. */
+const NORM_MIN = 2 ** -100;
+
+const MIX = { float32: "mixF32", float64: "mixF64" } as const satisfies Record<
+  FloatDtype,
+  keyof Kernels
+>;
+const MEASURE = { float32: "measureF32", float64: "measureF64" } as const satisfies Record<
+  FloatDtype,
+  keyof Kernels
+>;
+const SCALE = { float32: "scaleF32", float64: "scaleF64" } as const satisfies Record<
+  FloatDtype,
+  keyof Kernels
+>;
+
+/** Calls `visit` for each entry of the runs of a part, with its block and elements. */
+function eachEntry(
+  runs: readonly RunChange[],
+  visit: (block: BlockActor, payload: Payload) => void,
+): void {
+  for (const run of runs) {
+    const offsets = firstOffsets();
+    for (let place = 0; place < run.blocks.length; place++) {
+      const change = entryChange(run, place, offsets);
+      if (change.kind === "gradient") visit(change.block, change.payload);
+      passEntry(run.run, place, offsets);
+    }
+  }
+}
+
+/** Calls `visit` with the displacement of a block, chunk after chunk in the scratch, which it may overwrite. */
+function eachDisplacement(
+  memory: ShardMemory,
+  block: BlockActor,
+  payload: Payload,
+  form: ContributionForm,
+  visit: (start: number, n: number) => void,
+): void {
+  const dtype = floatDtypeOf(block);
+  // The other half of the scratch is for values that have to be widened.
+  const chunkBytes = memory.scratchBytes / 2;
+  let start = 0;
+  eachChunk(
+    memory,
+    payload,
+    (n) => {
+      if (form === "parameters") subtractFromValues(memory, block, dtype, start, n);
+      visit(start, n);
+      start += n;
+    },
+    chunkBytes,
+  );
+}
+
+/** Replaces `n` elements in the scratch by what they lack to the block's values: values − elements. */
+function subtractFromValues(
+  memory: ShardMemory,
+  block: BlockActor,
+  dtype: FloatDtype,
+  start: number,
+  n: number,
+): void {
+  const { kernels, scratch } = memory;
+  let values = block.pointer + start * DTYPES[block.dtype].bytes;
+  if (isHalf(block.dtype)) {
+    const widened = scratch + memory.scratchBytes / 2;
+    kernels[WIDEN[block.dtype]](widened, values, n);
+    values = widened;
+  }
+  kernels[MIX[dtype]](scratch, values, n, -1, 1);
+}
+
+function floatDtypeOf({ dtype, label }: BlockActor): FloatDtype {
+  const float = floatOf(dtype);
+  if (float !== undefined) return float;
+  throw new PserverError("INTERNAL", `${label}: expected floats in a fragment`);
+}
+
+/** Adds the squares of the elements of a part of a contribution to those of their parameters. */
+export function addSquares(
+  memory: ShardMemory,
+  runs: readonly RunChange[],
+  form: ContributionForm,
+  squares: Map<string, number>,
+): void {
+  eachEntry(runs, (block, payload) => {
+    const measure = memory.kernels[MEASURE[floatDtypeOf(block)]];
+    let sum = squares.get(block.parameter) ?? 0;
+    eachDisplacement(memory, block, payload, form, (_start, n) => {
+      sum += measure(memory.scratch, n);
+    });
+    squares.set(block.parameter, sum);
+  });
+}
+
+/** How a contribution is added to weighted means. */
+export interface Shares {
+  /** What the means so far count. */
+  readonly before: number;
+  /** What the contribution counts; both together are 1, but for rounding. */
+  readonly own: number;
+}
+
+/** Adds the elements of a part of a contribution to the means of the open round. */
+export function addToMeans(
+  { memory, blocks }: { readonly memory: ShardMemory; readonly blocks: BlockTable },
+  runs: readonly RunChange[],
+  form: ContributionForm,
+  { before, own }: Shares,
+  norms: ReadonlyMap<string, number>,
+): void {
+  eachEntry(runs, (block, payload) => {
+    const dtype = floatDtypeOf(block);
+    const { bytes } = DTYPES[dtype];
+    const mix = memory.kernels[MIX[dtype]];
+    const norm = norms.get(block.parameter) ?? 0;
+    const ownDirection = norm < NORM_MIN ? 0 : own / norm;
+    const { mean, direction } = sumsOf(block);
+    blocks.beforeChange(block);
+    eachDisplacement(memory, block, payload, form, (start, n) => {
+      const { scratch } = memory;
+      mix(mean + start * bytes, scratch, n, before, own);
+      if (direction !== undefined) {
+        mix(direction + start * bytes, scratch, n, before, ownDirection);
+      }
+    });
+    block.contributions += 1;
+  });
+}
+
+/** Addresses of the means of a block: of displacements and, with a radial-directional merge, of directions. */
+function sumsOf(block: BlockActor): { mean: number; direction: number | undefined } {
+  const { accumulator, direction } = block.plan;
+  if (accumulator === undefined) {
+    throw new PserverError("INTERNAL", `${block.label} has no place to add contributions up`);
+  }
+  return {
+    mean: block.slotPointer(accumulator),
+    direction: direction === undefined ? undefined : block.slotPointer(direction),
+  };
+}
+
+/**
+ * Updates the blocks of a parameter by their optimizer's rule with the merged displacement of a round as gradient, and
+ * clears the means. `norm`: the weighted mean of the contributions' norms. One contribution alone is applied as it is.
+ */
+export function applyMerged(
+  { memory, blocks }: { readonly memory: ShardMemory; readonly blocks: BlockTable },
+  parameter: readonly BlockActor[],
+  norm: number,
+  contributions: number,
+): void {
+  const factor = contributions === 1 ? undefined : radialFactor(memory, parameter, norm);
+  for (const block of parameter) {
+    const dtype = floatDtypeOf(block);
+    const { kernels } = memory;
+    const { mean, direction } = sumsOf(block);
+    const { clipValue } = block.config;
+    const scale = gradientScale(block.config, undefined);
+    const shared = (gradient: number, n: number): void => {
+      if (factor !== undefined) kernels[SCALE[dtype]](gradient, n, factor);
+      shapeGradient(kernels, dtype, gradient, n, scale, clipValue);
+    };
+    const sum = factor === undefined || direction === undefined ? mean : direction;
+    const run = new RuleRun(memory, block, dtype, { learningRate: undefined, divisor: 1 });
+    blocks.beforeChange(block);
+    applySum(memory, run, block, { sum, shared });
+    clearSums(block);
+    block.updates += 1;
+    block.version += 1;
+  }
+}
+
+/**
+ * Returns by what the mean of the directions is multiplied for a tensor with the mean length: undefined if the tensor is
+ * merged by the mean of displacements, also because the directions cancel each other out.
+ */
+function radialFactor(
+  memory: ShardMemory,
+  parameter: readonly BlockActor[],
+  norm: number,
+): number | undefined {
+  let squares = 0;
+  for (const block of parameter) {
+    const { direction } = sumsOf(block);
+    if (direction === undefined) return undefined;
+    squares += memory.kernels[MEASURE[floatDtypeOf(block)]](direction, block.count);
+  }
+  const length = Math.sqrt(squares);
+  return length < NORM_MIN ? undefined : norm / length;
+}
+
+/** Forgets the contributions in the means of these blocks; counts as a change of each that had any. */
+export function discardSums(blocks: BlockTable, discarded: Iterable<BlockActor>): number {
+  let count = 0;
+  for (const block of discarded) {
+    if (block.contributions === 0) continue;
+    blocks.beforeChange(block);
+    clearSums(block);
+    // The bytes differ from those of the same version and number of contributions in the round that was discarded.
+    block.version += 1;
+    count += 1;
+  }
+  return count;
+}
+
+function clearSums(block: BlockActor): void {
+  for (const slot of [block.plan.accumulator, block.plan.direction]) {
+    if (slot !== undefined) block.slotBytes(slot).fill(0);
+  }
+  block.contributions = 0;
+}

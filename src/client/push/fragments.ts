@@ -1,0 +1,335 @@
+import { type Encoding, isGrouped, type TensorData } from "../../protocol/dtypes.ts";
+import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
+import { shardOfFragment } from "../../protocol/layout.ts";
+import {
+  type ContributionAccount,
+  type ContributionForm,
+  encodeFragmentsRequest,
+  type FragmentsReply,
+  parseFragmentsReply,
+  sumOfAccounts,
+} from "../../protocol/messages/contributions.ts";
+import {
+  type ParameterInfo,
+  readStatusPages,
+  type StatusRequest,
+} from "../../protocol/messages/lifecycle-messages.ts";
+import { quoteName } from "../../protocol/names.ts";
+import type { JobSubjects } from "../../protocol/subjects.ts";
+import type { TensorLike } from "../../protocol/tensor.ts";
+import type { Deadline, NamedTensor } from "../calls/calls.ts";
+import type { Parameters } from "../calls/parameters.ts";
+import { noteReplaced, type Positions } from "../core/shard-window.ts";
+import type { Session } from "../io/session.ts";
+import type { UpdateSender } from "../io/update-sender.ts";
+import type { Puller } from "../pull/puller.ts";
+import type { Requests } from "../wire/wire.ts";
+import { checkFiniteElements, entriesOf, fitTensor, type TensorRecord } from "./block-updates.ts";
+import type { RoundingErrors } from "./rounding-errors.ts";
+import { UpdateCollector } from "./update-collector.ts";
+
+/** What a contribution says besides its tensors. */
+export interface ContributionWork {
+  /** The version of the fragment from which the trainer began: that of the pull. */
+  readonly base: number;
+  /** Inner steps since then. */
+  readonly steps: number;
+  /** Tokens, or examples, since then. */
+  readonly tokens: number;
+  /** How long one of these steps took, in milliseconds; by it hosts decide how long others may be waited for. */
+  readonly stepMs?: number;
+  /**
+   * What the tensors are: the `displacement`, what was pulled less what was learned, by default; or the `parameters` as
+   * they are now, of which hosts compute the displacement, if no later version has come meanwhile.
+   */
+  readonly form?: ContributionForm;
+  readonly encoding?: Encoding;
+  /** Whether what rounding to `int8` or `e3m0` leaves out is added to the next contribution; true by default. */
+  readonly errorFeedback?: boolean;
+}
+
+/** What became of a contribution. */
+export interface ContributionResult {
+  /** The round that it counts in: the version that the fragment will get; undefined if it came too late. */
+  readonly round: number | undefined;
+}
+
+/** A fragment as it was pulled: its version, and the values of its parameters at that version. */
+export interface PulledFragment {
+  readonly version: number;
+  readonly tensors: NamedTensor[];
+}
+
+/** The fragments of a job, and what became of this trainer's contributions to them. */
+export interface FragmentVersions {
+  /** The version of each fragment, by its name. */
+  readonly versions: ReadonlyMap<string, number>;
+  readonly account: ContributionAccount;
+}
+
+/** How a fragment is to be pulled. */
+export interface FragmentMode {
+  /** The least version to wait for; by default the present one. */
+  readonly minVersion?: number;
+  readonly encoding?: Encoding;
+  readonly into?: Readonly<Record<string, TensorData>>;
+}
+
+/** Dependencies of {@link Fragments}. */
+interface FragmentsDeps {
+  readonly requests: Requests;
+  readonly sender: UpdateSender;
+  readonly session: Session;
+  readonly parameters: Parameters;
+  readonly positions: Positions;
+  readonly puller: Puller;
+  readonly errors: RoundingErrors;
+  readonly subjects: JobSubjects;
+  readonly trainer: string;
+  /** The largest message the broker takes. */
+  readonly payloadBytesMax: () => number;
+}
+
+/** Longest wait at a host; see `Steps`. */
+const WAIT_MS = 900;
+
+/** A trainer's part in the rounds of the fragments of a `diloco` job. */
+export class Fragments {
+  readonly #deps: FragmentsDeps;
+  /** The parameters of each fragment, as they were listed last; undefined before. */
+  #known: ReadonlyMap<string, readonly string[]> | undefined;
+  /** The session in which this trainer has become a member; 0 before. */
+  #memberSession = 0;
+  /** Exits that it has asked hosts for. */
+  #exits = 0;
+  /** Number of the last contribution; numbers of all sessions ascend. */
+  #contributions = 0;
+  /** By shard: the end of the contributions before. One goes after the other, so that a host keeps the parts of one. */
+  readonly #turns = new Map<number, Promise<unknown>>();
+
+  constructor(deps: FragmentsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Contributes to a fragment; see `Client.contribute`. A contribution whose parts have not all been taken in one
+   * session, or that came while the trainer was no member, is sent again.
+   */
+  async contribute(
+    fragment: string,
+    tensors: TensorRecord,
+    work: ContributionWork,
+    deadline: Deadline,
+  ): Promise<ContributionResult> {
+    const { session } = this.#deps;
+    const shard = shardOfFragment(fragment, session.shards);
+    const before = this.#turns.get(shard) ?? Promise.resolve();
+    const turn = deadline
+      .race(before.catch(() => undefined))
+      .then(() => this.#contribute(fragment, tensors, work, deadline));
+    this.#turns.set(
+      shard,
+      Promise.allSettled([before, turn]).then(() => undefined),
+    );
+    return await turn;
+  }
+
+  async #contribute(
+    fragment: string,
+    tensors: TensorRecord,
+    work: ContributionWork,
+    deadline: Deadline,
+  ): Promise<ContributionResult> {
+    const { parameters, sender } = this.#deps;
+    const { names, values } = entriesOf(tensors, deadline.what);
+    try {
+      const infos = await parameters.require(names, deadline);
+      const { collector, numbered } = this.#collector(fragment, work);
+      for (const [i, info] of infos.entries()) {
+        checkFragment(info, fragment);
+        const { data } = fitTensor(info, values[i] as TensorLike);
+        checkFiniteElements(info, data, work.encoding);
+        for (let index = 0; index < info.layout.blocks; index++)
+          collector.addBlock(info, index, data);
+      }
+      const sources = collector.finish();
+      while (true) {
+        await this.#enter(deadline);
+        numbered.id = ++this.#contributions;
+        const sent = await this.#unlessOut(sender.send(sources, { deadline, countsLate: true }));
+        if (sent === undefined) continue;
+        if (sent.late > 0) return { round: undefined };
+        if (sent.version > 0) return { round: sent.version };
+        // The parts were taken in two sessions, and the shard has dropped those of the first one.
+      }
+    } catch (caught) {
+      const error = ensureError(caught);
+      this.#known = undefined;
+      if (reactionTo(error.code) === "look-up") for (const name of names) parameters.forget(name);
+      throw error;
+    }
+  }
+
+  #collector(
+    fragment: string,
+    work: ContributionWork,
+  ): { collector: UpdateCollector; numbered: { id: number } } {
+    const { subjects, trainer, payloadBytesMax, errors } = this.#deps;
+    const { base, steps, tokens, stepMs, form = "displacement" } = work;
+    const { encoding, errorFeedback = true } = work;
+    const said = {
+      fragment,
+      base,
+      steps,
+      tokens,
+      form,
+      ...(stepMs === undefined ? {} : { stepMs }),
+    };
+    const contribution = { ...said, id: 0 };
+    const kind = {
+      ...({ verb: "push", encoding, operation: { op: "grad" } } as const),
+      errors: errorFeedback && isGrouped(encoding) ? errors : undefined,
+      contribution,
+    };
+    const collector = new UpdateCollector(kind, {
+      sender: { subjects, trainer },
+      payloadBytesMax: payloadBytesMax(),
+      separatesIntegers: false,
+    });
+    return { collector, numbered: contribution };
+  }
+
+  /** Returns the result of sending; undefined if the trainer was no member any more. */
+  async #unlessOut<Sent>(sending: Promise<Sent>): Promise<Sent | undefined> {
+    try {
+      return await sending;
+    } catch (caught) {
+      if (reactionTo(ensureError(caught).code) !== "enter-anew") throw caught;
+      this.#memberSession = 0;
+      return undefined;
+    }
+  }
+
+  /** Has hosts make the trainer a member, unless it is one in this session. */
+  async #enter(deadline: Deadline): Promise<void> {
+    const { session } = this.#deps;
+    if (this.#memberSession === session.number) return;
+    const { number } = session;
+    await session.request("enter", { exits: this.#exits }, deadline);
+    this.#memberSession = number;
+  }
+
+  /** Ends the membership: no round waits for this trainer until it contributes again. */
+  async exit(deadline: Deadline): Promise<void> {
+    this.#memberSession = 0;
+    this.#exits += 1;
+    await this.#deps.session.request("exit", { exits: this.#exits }, deadline);
+  }
+
+  /** Makes the trainer a member before its first contribution; see `Client.enterRounds`. */
+  async enter(deadline: Deadline): Promise<void> {
+    await this.#enter(deadline);
+  }
+
+  /** Returns the versions of all fragments; see `Client.fragments`. */
+  async versions(deadline: Deadline): Promise<FragmentVersions> {
+    const { shards } = this.#deps.session;
+    const names = [...(await this.#list(deadline)).keys()];
+    const asked = [...new Set(names.map((name) => shardOfFragment(name, shards)))];
+    const replies = await Promise.all(asked.map((shard) => this.#ask(shard, {}, deadline)));
+    return {
+      versions: new Map(replies.flatMap(({ fragments }) => fragments)),
+      account: sumOfAccounts(replies.map(({ account }) => account)),
+    };
+  }
+
+  /** Returns a fragment at one version; see `Client.pullFragment`. */
+  async pull(fragment: string, mode: FragmentMode, deadline: Deadline): Promise<PulledFragment> {
+    const { minVersion = 0, encoding, into } = mode;
+    const names = await this.#namesOf(fragment, deadline);
+    let version = await this.#versionOf(fragment, minVersion, deadline);
+    while (true) {
+      const pulled = await this.#deps.puller.pull(names, deadline, { encoding, into });
+      const after = await this.#versionOf(fragment, minVersion, deadline);
+      // A round has closed while its blocks were read.
+      if (after === version) return { version, tensors: pulled };
+      version = after;
+    }
+  }
+
+  async #versionOf(fragment: string, minVersion: number, deadline: Deadline): Promise<number> {
+    const { session } = this.#deps;
+    const shard = shardOfFragment(fragment, session.shards);
+    const { fragments } = await this.#ask(shard, { fragment, version: minVersion }, deadline);
+    const found = fragments.find(([name]) => name === fragment);
+    if (found === undefined) throw unknown(fragment);
+    return found[1];
+  }
+
+  async #ask(
+    shard: number,
+    wanted: { readonly fragment?: string; readonly version?: number },
+    deadline: Deadline,
+  ): Promise<FragmentsReply> {
+    const { requests, subjects, trainer, positions } = this.#deps;
+    while (true) {
+      try {
+        const reply = await requests.ask({
+          subject: subjects.fragments(shard, trainer),
+          body: () => {
+            const waitMs = Math.floor(Math.min(WAIT_MS, deadline.remainingMs));
+            return encodeFragmentsRequest({ ...positions.get(shard), ...wanted, waitMs });
+          },
+          read: parseFragmentsReply,
+          deadline,
+          nobody: () => new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard }),
+        });
+        positions.note(shard, reply);
+        return reply;
+      } catch (caught) {
+        const error = ensureError(caught);
+        if (reactionTo(error.code) !== "replaced") throw error;
+        noteReplaced(positions, shard, error);
+        // If the error names no newer journal, the next request would get it again at once.
+        await deadline.sleep(WAIT_MS / 10);
+      }
+    }
+  }
+
+  async #namesOf(fragment: string, deadline: Deadline): Promise<readonly string[]> {
+    const known = this.#known?.get(fragment) ?? (await this.#list(deadline)).get(fragment);
+    if (known === undefined) throw unknown(fragment);
+    return known;
+  }
+
+  /** Lists the parameters of each fragment. */
+  async #list(deadline: Deadline): Promise<ReadonlyMap<string, readonly string[]>> {
+    const ask = (request: StatusRequest) => this.#deps.parameters.status(request, deadline);
+    const { parameters } = await readStatusPages(ask);
+    const fragments = new Map<string, string[]>();
+    for (const { name, config } of parameters) {
+      if (config.fragment === undefined) continue;
+      const names = fragments.get(config.fragment) ?? [];
+      names.push(name);
+      fragments.set(config.fragment, names);
+    }
+    this.#known = fragments;
+    return fragments;
+  }
+}
+
+/** @throws BAD_VALUE unless a parameter belongs to the fragment. */
+function checkFragment({ name, config }: ParameterInfo, fragment: string): void {
+  if (config.fragment === fragment) return;
+  const received = config.fragment === undefined ? "none" : quoteName(config.fragment);
+  throw new PserverError(
+    "BAD_VALUE",
+    `${quoteName(name)}: expected a parameter of fragment ${quoteName(fragment)}; received one of ${received}`,
+    { parameter: name, expected: fragment, received: config.fragment },
+  );
+}
+
+function unknown(fragment: string): PserverError {
+  const text = `no parameter belongs to fragment ${quoteName(fragment)}`;
+  return new PserverError("UNKNOWN_PARAMETER", text, { fragment });
+}
