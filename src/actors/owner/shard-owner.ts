@@ -335,6 +335,7 @@ export class ShardOwner implements ServingOwner {
    * repaired the shard, that shows soon.
    */
   get mayAnswer(): boolean {
+    if (!this.#context.isLeaseRenewed()) return false;
     return this.#hasFailed ? this.#proof.isLeaseHeld : this.#proof.holds;
   }
 
@@ -532,7 +533,8 @@ export class ShardOwner implements ServingOwner {
   #receive(handler: RequestHandler): ShardSubscriptions {
     const { shard, worker } = this.#context;
     this.#stopRefusing();
-    const mayAnswer = (): boolean => this.#proof.isLeaseHeld;
+    const { isLeaseRenewed } = this.#context;
+    const mayAnswer = (): boolean => isLeaseRenewed() && this.#proof.isLeaseHeld;
     this.#refusing = new ShardSubscriptions(shard, worker, mayAnswer, handler);
     return this.#refusing;
   }
