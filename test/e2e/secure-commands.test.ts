@@ -13,6 +13,7 @@ import { run } from "../cli/spawn-command.ts";
 import { TestAuth } from "../support/auth.ts";
 import { type TestHost, TestJob } from "../support/host.ts";
 import { HANG_MS } from "../support/limits.ts";
+import { signalProcess } from "../support/signals.ts";
 
 const JOB = "mnist";
 const FORK = "mnist-2";
@@ -165,7 +166,7 @@ describe("another job is made with", () => {
 
     const added = ["auth", "add", auth.directory.path, "--job"];
     for (const name of [FORK, RESTORED]) expect((await run([...added, name])).code).toBe(0);
-    process.kill(job.broker.current.pid, "SIGHUP");
+    signalProcess(job.broker.current.pid, "SIGHUP");
     await expect
       .poll(() => attempt("jobs", "--job", FORK), { timeout: HANG_MS })
       .toMatchObject({ code: 0 });
