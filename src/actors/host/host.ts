@@ -226,6 +226,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   #closing: Promise<void> | undefined;
   #hasReportedOtherAccount = false;
   #isJobGone = false;
+  #isConnected = true;
   #leasesLost = 0;
   /** Shards that are being saved before the host ends, and when that was reported last. */
   readonly #saving: Set<number> = new Set();
@@ -458,7 +459,9 @@ export class RunningHost implements Host, WorkerPoolEvents {
     }
   }
 
+  /** Renews all leases; without a connection that would only delay the renewal by which the next one begins. */
   #renewNow(): void {
+    if (!this.#isConnected) return;
     this.#keeper.renewNow();
     this.#claims.renewNow();
   }
@@ -487,11 +490,13 @@ export class RunningHost implements Host, WorkerPoolEvents {
       if (status.type === "disconnect") {
         this.#lifecycle.disconnected();
         this.#claims.disconnected();
+        this.#isConnected = false;
         this.#emit({ type: "disconnected" });
       } else if (status.type === "reconnect") {
         this.#emit({ type: "reconnected" });
         this.#presence.reconnected();
         // Workers whose connections are there again answer nothing before.
+        this.#isConnected = true;
         this.#renewNow();
       }
     }
