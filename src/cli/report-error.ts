@@ -179,6 +179,10 @@ const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
   },
   archive: { STORE_IN_USE: "one archiver is enough: stop that one, or choose another directory" },
   host: { NO_HOST: "the messages above say why it has ended" },
+  rewind: {
+    JOURNAL_FULL:
+      'give that stream a higher limit ("nats stream edit --max-bytes"), or the hosts a smaller --retain; then run the command again with --complete',
+  },
   load: { NOT_INITIALIZED: "another trainer initializes the job: wait for it" },
 };
 

@@ -437,8 +437,8 @@ export class BrokerHistory implements HistorySource {
   }
 
   /**
-   * Connects as a host does, without joining the job; works without any host. The caller closes it. `role`: purpose
-   * of the connection, as part of its name.
+   * Connects as a host does, without joining the job; works without any host. The caller closes it. The timeout of the
+   * connection also holds for each answer of the broker. `role`: purpose of the connection, as part of its name.
    * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if the broker holds no such
    * job.
    */
@@ -451,7 +451,7 @@ export class BrokerHistory implements HistorySource {
     const inboxPrefix = new JobSubjects(job).hostInbox(host);
     const connection = await openConnection(reach, { name: `pserver ${job} ${role}`, inboxPrefix });
     try {
-      return await BrokerHistory.over(connection, job, host);
+      return await BrokerHistory.over(connection, job, host, reach.timeoutMs);
     } catch (error) {
       await connection.close();
       throw orNoJetStream(ensureError(error), connection);
@@ -460,11 +460,16 @@ export class BrokerHistory implements HistorySource {
 
   /**
    * Reads over an open connection, which is closed with the history. `host`: the id in the inboxes at which answers may
-   * come.
+   * come. `timeoutMs`: how long one may take, 5 s by default.
    * @throws as {@link open}.
    */
-  static async over(connection: NatsConnection, job: string, host: string): Promise<BrokerHistory> {
-    return new BrokerHistory(connection, host, await openStoredJob(connection, job));
+  static async over(
+    connection: NatsConnection,
+    job: string,
+    host: string,
+    timeoutMs?: number,
+  ): Promise<BrokerHistory> {
+    return new BrokerHistory(connection, host, await openStoredJob(connection, job, timeoutMs));
   }
 
   get job(): string {

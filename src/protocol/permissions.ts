@@ -83,6 +83,7 @@ export class JobPermissions {
         `${this.#subjects.allLifecycle()} ${HOSTS_QUEUE}`,
         `${this.#subjects.allControl()} ${HOSTS_QUEUE}`,
         this.#subjects.allStops(),
+        `${this.#subjects.allPresences()} ${HOSTS_QUEUE}`,
         this.#subjects.allPulls(),
         ...Object.values(requests).map(ofAnyShard),
       ],
@@ -162,6 +163,7 @@ export class JobPermissions {
       `${this.#root}.snap.*.piece.*.*.*`,
       `${this.#root}.tape.*`,
       ...OWNER_VERBS.map((verb) => `${this.#root}.owner.*.*.${verb}`),
+      this.#subjects.allPresences(),
     ];
   }
 
@@ -172,6 +174,18 @@ export class JobPermissions {
   #hostInboxes(): string {
     return `${this.#inboxes()}.=host`;
   }
+}
+
+/** Returns what a user may do who has the same role in several jobs. */
+export function permissionsIn(
+  jobs: readonly string[],
+  roleOf: (job: JobPermissions) => Permissions,
+): Permissions {
+  const all = jobs.map((job) => roleOf(new JobPermissions(job)));
+  return {
+    publish: [...new Set(all.flatMap(({ publish }) => publish))],
+    subscribe: [...new Set(all.flatMap(({ subscribe }) => subscribe))],
+  };
 }
 
 /** Replaces the number of shard 0 in a subscription by a wildcard. */

@@ -219,6 +219,19 @@ export class JobSubjects {
     };
   }
 
+  /**
+   * Subject that one run of a host listens to on each connection that answers, in the hosts' queue group. Nothing is
+   * answered there: when the broker says that nobody listens, these connections are closed.
+   */
+  presence(run: string): string {
+    return `ps.${this.job}.present.${escapeId(run)}`;
+  }
+
+  /** All subjects of {@link presence}. */
+  allPresences(): string {
+    return `ps.${this.job}.present.*`;
+  }
+
   /** Subject of a trainer's lifecycle request. */
   lifecycle(trainer: string, verb: LifecycleVerb): string {
     return `ps.${this.job}.lifecycle.${escapeId(trainer)}.${verb}`;

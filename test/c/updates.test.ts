@@ -6,9 +6,10 @@ import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { DTYPES, ENCODINGS } from "../../src/protocol/dtypes.ts";
 import { callVectors, limitCalls } from "../client/push/call-vectors.ts";
 import { randomCalls } from "../client/push/random-calls.ts";
-import { type CallJob, recordsOf, type SentCall } from "../client/push/sent-calls.ts";
+import { type CallJob, parameterOf, recordsOf, type SentCall } from "../client/push/sent-calls.ts";
 import { toHex } from "../protocol/vector-json.ts";
 import { Random } from "../simulation/random.ts";
 import { BuiltLibrary, SANITIZED } from "./toolchain.ts";
@@ -105,11 +106,19 @@ test.each(limitCalls)("C fills batches up to the same limits: $what", async ({ j
   expectEqual(await sentByC(job, calls), records);
 });
 
-test("calls by chance send batches, single records, and each kind of both", async () => {
+test("calls by chance send batches, single records, and each kind of both, of all types, in all encodings", async () => {
   const verbs = new Set<string>();
+  const dtypes = new Set<string>();
+  const encodings = new Set<string>();
   let batches = 0;
   for (let seed = 1; seed <= SEEDS; seed++) {
     const { job, calls } = randomCalls(new Random(seed));
+    for (const call of calls) {
+      for (const { name } of "values" in call ? call.values : [call]) {
+        dtypes.add(parameterOf(job, name).dtype);
+      }
+      if ("encoding" in call && call.encoding !== undefined) encodings.add(call.encoding);
+    }
     for (const { subject } of await recordsOf(job, calls)) {
       const verb = subject.split(".")[6] ?? "";
       verbs.add(verb);
@@ -118,4 +127,6 @@ test("calls by chance send batches, single records, and each kind of both", asyn
   }
   expect([...verbs].sort()).toEqual(["batch", "init", "push", "set"]);
   expect(batches).toBeGreaterThan(100);
+  expect([...dtypes].sort()).toEqual(Object.keys(DTYPES).sort());
+  expect([...encodings].sort()).toEqual(Object.keys(ENCODINGS).sort());
 });

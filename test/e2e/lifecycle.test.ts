@@ -249,11 +249,10 @@ describe("leases", () => {
     if (first === undefined || second === undefined) throw new Error("two leases expected");
     const losses: unknown[] = [];
     const onLost = (reason: unknown): void => void losses.push(reason);
-    const value = { owner: "a" };
     const keeper = new LeaseKeeper({
       leases: first,
       key: "shard.0",
-      value,
+      value: () => ({ owner: "a" }),
       leaseMs: KEPT_LEASE_MS,
       onLost,
     });

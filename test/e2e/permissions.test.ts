@@ -131,6 +131,7 @@ const PUBLISH: readonly Row[] = [
     [
       ...HOST_VERBS.map((verb) => subjects.hostLog(0, verb)),
       ...OWNER_VERBS.map((verb) => subjects.owner(0, "h1", verb)),
+      subjects.presence("run-1"),
       subjects.manifest(0),
       subjects.snapshotState(0, 3),
       subjects.piece(0, "w", 0, 1),
@@ -199,6 +200,7 @@ const SUBSCRIBE: readonly Row[] = [
     [
       `${subjects.allLifecycle()} hosts`,
       `${subjects.allControl()} hosts`,
+      `${subjects.presence("run-1")} hosts`,
       subjects.allStops(),
       subjects.allPulls(),
       subjects.block("w", 0),
@@ -210,6 +212,7 @@ const SUBSCRIBE: readonly Row[] = [
     [
       subjects.allLifecycle(),
       subjects.allControl(),
+      subjects.presence("run-1"),
       `${subjects.allLifecycle()} others`,
       subjects.lifecycle("trainer-1", "join"),
       subjects.shardLog(0),

@@ -188,5 +188,6 @@ test("users of another job are refused", async () => {
   const args = ["up", "--port", "0", "--store", store, "--job", JOB, "--secure", auth];
   const { code, stderr } = await runProcess(args);
   expect(code).toBe(3);
-  expect(stderr).toContain("expected the users of job mnist; received job other");
+  expect(stderr).toContain("expected the users of job mnist, as after");
+  expect(stderr).toContain("received job other");
 });

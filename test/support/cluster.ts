@@ -267,7 +267,7 @@ cluster {
       return await connect({ servers, timeout: QUESTION_MS, ignoreClusterUpdates: true });
     }
     const settings = { ...this.#auth.as("admin", servers), timeoutMs: QUESTION_MS };
-    const inboxPrefix = `_INBOX_${this.#auth.directory.job}.=host.cluster`;
+    const inboxPrefix = `_INBOX_${this.#auth.directory.jobs[0]}.=host.cluster`;
     return await openConnection(settings, { name: "cluster", inboxPrefix });
   }
 

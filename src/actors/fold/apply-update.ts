@@ -575,7 +575,9 @@ export function firstVersion({ updates = 0 }: Pick<InitRecord, "updates">): numb
 
 function setSlot(memory: ShardMemory, { block, data, slot }: SetChange): void {
   if (slot === undefined) overwrite(memory, block.dtype, block.pointer, data);
-  else block.slotBytes(slot).set(data);
+  else if (slot === block.plan.counts) block.slotBytes(slot).set(data);
+  // Rules take a NaN with a sign for a number below their floor.
+  else overwrite(memory, computedAs(block.dtype), block.slotPointer(slot), data);
 }
 
 /** Whether gradients of a block wait for their step to close: those of floats in a `sync` job do. */

@@ -7,6 +7,7 @@ import {
   saveModel,
   type TensorHeader,
 } from "../../model-files/index.ts";
+import { defined } from "../../protocol/fields.ts";
 import {
   type BlockVersions,
   blockPlaces,
@@ -219,15 +220,15 @@ export class ControlService {
     ]);
     const [hosts, claims, trainers, shards, steps, declared, ...more] = replies;
     const [archivers, stoppedArchivers, tape, replicas, rewind] = more;
-    const owned = [...claims].map(([key, { host }]) => ({
+    const owned = [...claims].map(([key, { value }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
-      host,
+      host: value["host"],
     }));
     return {
-      hosts: [...hosts.values()].map(({ owner: _owner, ...host }) => ({
-        ...host,
+      hosts: [...hosts.values()].map(({ value: { host, pid, machine, modelDirectory } }) => ({
+        ...defined({ host, pid, machine, modelDirectory }),
         shards: owned
-          .filter((claim) => claim.host === host["host"])
+          .filter((claim) => claim.host === host)
           .map(({ shard }) => shard)
           .sort((a, b) => a - b),
       })),

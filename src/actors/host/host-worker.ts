@@ -10,6 +10,7 @@ import type { WorkerCalls, WorkerEvent, WorkerSetup } from "./worker-pool.ts";
 await serveThread<WorkerCalls, WorkerEvent>(async (emit) => {
   const worker = await openShardWorker(workerData as WorkerSetup, emit);
   return {
+    named: (receipt) => worker.named(receipt),
     own: (shard) => worker.own(shard),
     disown: (shard) => worker.disown(shard),
     save: (shard, progress) => worker.save(shard, progress),

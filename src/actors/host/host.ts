@@ -27,7 +27,7 @@ import {
   type StoredSettings,
   type WantedSettings,
 } from "../job/job-settings.ts";
-import { BrokerProbe, LeaseClock, LeaseKeeper } from "../job/leases.ts";
+import { BrokerProbe, LeaseClock, LeaseKeeper, type LeaseValue } from "../job/leases.ts";
 import { leaseTimeoutMs, type OpenedJob } from "../job/open-job.ts";
 import type { OwnersClient } from "../job/owners-client.ts";
 import type { ContinuedShard } from "../journal/next-generation.ts";
@@ -37,7 +37,9 @@ import type { RefusalBudget } from "../owner/fair-server.ts";
 import type { ShardTrouble } from "../owner/serving-shard.ts";
 import type { TakeOverProgress } from "../owner/take-over.ts";
 import { ControlService, Saver } from "./control-service.ts";
+import { BrokerAsker } from "./gone-hosts.ts";
 import { HostMemory } from "./host-memory.ts";
+import { HostIdentity, listenForPresence } from "./host-presence.ts";
 import { type HostReport, JobReportWatch, shardReport } from "./host-report.ts";
 import { type HostRequests, serveRequests } from "./host-requests.ts";
 import { type SaveQuotas, saveQuotasOf } from "./save-quotas.ts";
@@ -197,6 +199,9 @@ export class RunningHost implements Host, WorkerPoolEvents {
   readonly stopped: Promise<PserverError | undefined>;
   readonly #opening: HostOpening;
   readonly #emit: (event: HostEvent) => void;
+  /** Names this run of the host, which other runs under the same id do not share. */
+  readonly #run: string;
+  readonly #identity: HostIdentity;
   readonly #clock: LeaseClock;
   readonly #memory: HostMemory;
   readonly #pool: WorkerPool;
@@ -221,6 +226,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   #closing: Promise<void> | undefined;
   #hasReportedOtherAccount = false;
   #isJobGone = false;
+  #isConnected = true;
   #leasesLost = 0;
   /** Shards that are being saved before the host ends, and when that was reported last. */
   readonly #saving: Set<number> = new Set();
@@ -240,12 +246,25 @@ export class RunningHost implements Host, WorkerPoolEvents {
     this.#emit = watchEtcd(opening);
     const onError = (error: PserverError): void => this.#emit({ type: "error", error });
     // `owner` tells this run of the host from an earlier one with the same id.
-    const value = { owner: randomUUID(), host: id, pid: process.pid, machine: hostname() };
-    this.#clock = new LeaseClock(shards);
+    this.#run = randomUUID();
+    const { modelDirectory } = options;
+    // Commands on the same machine find saved models by it.
+    const told = modelDirectory === undefined ? {} : { modelDirectory: resolve(modelDirectory) };
+    const named = { owner: this.#run, host: id, pid: process.pid, machine: hostname(), ...told };
+    this.#identity = new HostIdentity(named);
+    const value = (): LeaseValue => this.#identity.value;
+    this.#clock = new LeaseClock(shards, leaseMs);
     this.#memory = HostMemory.open({ shards, limitBytes: options.memoryLimitBytes });
     this.#pool = new WorkerPool(this);
     this.#claims = new ShardClaims({
       ...{ job: options.job, shards, host: id, value, leases, leaseMs, clock: this.#clock },
+      asker: new BrokerAsker({
+        ...{ connection, settings: options.connection, subjects },
+        role: {
+          name: `pserver ${options.job} host ${id} asks`,
+          inboxPrefix: subjects.hostInbox(id),
+        },
+      }),
       events: {
         onClaimed: (shard) => this.#pool.own(shard),
         onReleased: (shard) => this.#release(shard),
@@ -256,11 +275,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       },
     });
     const onLost = (error: PserverError): void => void this.#reclaimLease(error);
-    const { modelDirectory } = options;
-    // Commands on the same machine find saved models by it.
-    const told = modelDirectory === undefined ? {} : { modelDirectory: resolve(modelDirectory) };
-    const hostValue = { ...value, ...told };
-    this.#keeper = new LeaseKeeper({ leases, key: hostKey(id), value: hostValue, leaseMs, onLost });
+    this.#keeper = new LeaseKeeper({ leases, key: hostKey(id), value, leaseMs, onLost });
     this.#publication = opening.etcd && hostPublication(opening, opening.etcd, job, onError);
     const service = hostLifecycle(opening, job, owners, this.#publication, onError);
     this.#lifecycle = service;
@@ -291,8 +306,9 @@ export class RunningHost implements Host, WorkerPoolEvents {
     const { options, subjects, answers, retries, refusals } = this.#opening;
     const { workers, ...setup } = this.#workerSetup();
     options.onReporting?.(this);
+    listenForPresence(answers, subjects, this.#run);
     await this.#pool.start(workers, setup);
-    if (!(await retries.run(() => this.#keeper.start()))) {
+    if (!(await retries.run(() => this.#join()))) {
       throw new PserverError(
         "JOB_EXISTS",
         `a host with the id ${JSON.stringify(this.id)} is alive in job ${options.job}`,
@@ -322,6 +338,12 @@ export class RunningHost implements Host, WorkerPoolEvents {
     }
     // Last, so that trainers which find the host in etcd are answered.
     await this.#publication?.start();
+  }
+
+  /** Claims the host's own lease; false if another run of a host of this id holds it, and is there. */
+  async #join(): Promise<boolean> {
+    if (await this.#keeper.start()) return true;
+    return (await this.#claims.endEarlierRun()) && (await this.#keeper.start());
   }
 
   /**
@@ -369,6 +391,12 @@ export class RunningHost implements Host, WorkerPoolEvents {
   stop(reason: PserverError | undefined): Promise<void> {
     this.#closing ??= this.#shutDown(reason);
     return this.#closing;
+  }
+
+  /** Has all leases name the broker that a worker's connection now leads to. */
+  onConnected(worker: number, broker: string): void {
+    this.#identity.connected(worker, broker);
+    this.#renewNow();
   }
 
   onServing(shard: number): void {
@@ -431,6 +459,13 @@ export class RunningHost implements Host, WorkerPoolEvents {
     }
   }
 
+  /** Renews all leases; without a connection that would only delay the renewal by which the next one begins. */
+  #renewNow(): void {
+    if (!this.#isConnected) return;
+    this.#keeper.renewNow();
+    this.#claims.renewNow();
+  }
+
   /** Reports once that requests come from another account: such trainers repeat them and are never answered. */
   #reportOtherAccount(trainer: string): void {
     if (this.#hasReportedOtherAccount) return;
@@ -454,10 +489,15 @@ export class RunningHost implements Host, WorkerPoolEvents {
     for await (const status of this.#opening.connection.status()) {
       if (status.type === "disconnect") {
         this.#lifecycle.disconnected();
+        this.#claims.disconnected();
+        this.#isConnected = false;
         this.#emit({ type: "disconnected" });
       } else if (status.type === "reconnect") {
         this.#emit({ type: "reconnected" });
         this.#presence.reconnected();
+        // Workers whose connections are there again answer nothing before.
+        this.#isConnected = true;
+        this.#renewNow();
       }
     }
   }
@@ -524,6 +564,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       job: options.job,
       acrossAccounts: options.acrossAccounts ?? false,
       host: this.id,
+      run: this.#run,
       ...{ shards, leaseMs, tape, tapeBytesMax, journal },
       leases: this.#clock.buffer,
       memory: this.#memory.buffer,

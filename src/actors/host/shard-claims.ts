@@ -14,6 +14,7 @@ import {
   type LeaseValue,
   LeaseView,
 } from "../job/leases.ts";
+import { GoneHosts, type PresenceAsker } from "./gone-hosts.ts";
 
 /** Prefix of the keys that say which host has declined which shard. */
 const DECLINED_LEASES = "declined.";
@@ -21,7 +22,7 @@ const DECLINED_LEASES = "declined.";
 /** Dependencies of {@link DeclinedShards}. */
 interface DeclinedShardsDeps {
   readonly host: string;
-  readonly value: LeaseValue;
+  readonly value: () => LeaseValue;
   readonly leases: Leases;
   readonly leaseMs: number;
 }
@@ -60,6 +61,11 @@ export class DeclinedShards {
       onLost: () => undefined,
     });
     this.#declined.set(shard, { keeper, fits });
+  }
+
+  /** Renews all leases now: their value is another one. */
+  renewNow(): void {
+    for (const { keeper } of this.#declined.values()) keeper.renewNow();
   }
 
   /** Claims the leases of declined shards, and releases those of shards that fit again. */
@@ -139,11 +145,13 @@ interface ShardClaimsDeps {
   readonly job: string;
   readonly shards: number;
   readonly host: string;
-  /** Value of this host's leases; `owner` is unique to this run of the host. */
-  readonly value: LeaseValue;
+  /** Returns the value of this host's leases; `owner` is unique to this run of the host. */
+  readonly value: () => LeaseValue;
   readonly leases: Leases;
   readonly leaseMs: number;
   readonly clock: LeaseClock;
+  /** Asks for the hosts that hold the other leases. */
+  readonly asker: PresenceAsker;
   readonly events: ClaimEvents;
 }
 
@@ -169,6 +177,8 @@ export class ShardClaims {
   readonly #declinedByHosts: LeaseView;
   /** Shards that this host declines. */
   readonly #declined: DeclinedShards;
+  /** Ends the leases of hosts that are gone. */
+  readonly #gone: GoneHosts;
   readonly #keepers: Map<number, LeaseKeeper> = new Map();
   /**
    * Owned shards. A shard whose lease ran out in an outage stays owned until another host is known to hold it;
@@ -179,12 +189,20 @@ export class ShardClaims {
 
   /** Nothing is claimed before {@link start}. */
   constructor(deps: ShardClaimsDeps) {
-    const { leases, leaseMs, events } = deps;
+    const { leases, leaseMs, value, asker, events } = deps;
     const view = { leases, leaseMs, onError: events.onError };
     this.#deps = deps;
     this.#hosts = new LeaseView({
       ...{ ...view, prefix: HOST_LEASES, pollMs: leaseMs / 10 },
-      onChange: () => void this.#repeater.soon(),
+      onChange: () => {
+        this.#gone.changed();
+        void this.#repeater.soon();
+      },
+    });
+    this.#gone = new GoneHosts({
+      ...{ leases, asker, run: value().owner, onError: events.onError },
+      prefixes: [HOST_LEASES, SHARD_LEASES, DECLINED_LEASES],
+      onEnded: (key) => this.#claimNow(key),
     });
     this.#declinedByHosts = new LeaseView({ ...view, prefix: DECLINED_LEASES });
     this.#declined = new DeclinedShards(deps);
@@ -193,7 +211,24 @@ export class ShardClaims {
   /** Begins to claim; settles after the first round. */
   async start(): Promise<void> {
     await Promise.all([this.#hosts.start(), this.#declinedByHosts.start()]);
+    this.#gone.start();
     await this.#repeater.start();
+  }
+
+  /** Ends the leases of an earlier run of this host that is gone; returns false if it is there. It takes a second. */
+  async endEarlierRun(): Promise<boolean> {
+    return await this.#gone.endHolder(hostKey(this.#deps.host));
+  }
+
+  /** Notes that the connection to the broker was lost. */
+  disconnected(): void {
+    this.#gone.disconnected();
+  }
+
+  /** Renews all leases now: their value is another one. */
+  renewNow(): void {
+    for (const keeper of this.#keepers.values()) keeper.renewNow();
+    this.#declined.renewNow();
   }
 
   /** Returns the shards that placement gives this host, whether their leases are held yet or not. */
@@ -224,12 +259,11 @@ export class ShardClaims {
   async releaseDead(host: string): Promise<void> {
     const { leases } = this.#deps;
     for (const prefix of [SHARD_LEASES, DECLINED_LEASES, HOST_LEASES]) {
-      for (const [key, value] of await leases.list(prefix)) {
-        if (value["host"] === host) await leases.release(key, value);
+      for (const [key, lease] of await leases.list(prefix)) {
+        if (lease.value["host"] === host) await leases.end(key, lease);
       }
     }
-    await this.#hosts.look();
-    await this.#repeater.soon();
+    await this.#claimNow(hostKey(host));
   }
 
   /**
@@ -237,6 +271,8 @@ export class ShardClaims {
    * is held until `finish` is done with the shard, so that no other host takes it over before.
    */
   async close(finish?: (shard: number) => Promise<void>): Promise<void> {
+    // A question under way delays no release.
+    const asked = this.#gone.stop();
     await this.#repeater.stop();
     await Promise.all([this.#hosts.stop(), this.#declinedByHosts.stop()]);
     await this.#declined.close();
@@ -246,6 +282,14 @@ export class ShardClaims {
       await this.#release(shard);
     };
     await mapConcurrently(owned, release, owned.length);
+    await asked;
+  }
+
+  /** Claims this host's share of the shards of another one, whose leases have been ended; `key` is that of its own. */
+  async #claimNow(key: string): Promise<void> {
+    this.#hosts.gone(key);
+    await this.#hosts.look();
+    await this.#repeater.soon();
   }
 
   async #claimRound(): Promise<number> {
@@ -287,10 +331,13 @@ export class ShardClaims {
         events.onLost(shard);
       },
     });
+    const { connections } = value();
     if (await keeper.start()) {
       this.#keepers.set(shard, keeper);
       this.#owned.add(shard);
       events.onClaimed(shard);
+      // A worker's connection was made anew while the claim was under way.
+      if (value()["connections"] !== connections) keeper.renewNow();
     } else {
       await this.#release(shard);
     }

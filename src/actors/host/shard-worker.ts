@@ -25,6 +25,7 @@ import type { WorkerContext } from "../owner/serving-shard.ts";
 import { ShardOwner } from "../owner/shard-owner.ts";
 import { FailedBlocks } from "../owner/subscriptions.ts";
 import { HostMemory } from "./host-memory.ts";
+import { AnsweringConnection, type ConnectedReceipt, listenForPresence } from "./host-presence.ts";
 import type { WorkerEvent, WorkerSetup } from "./worker-pool.ts";
 
 /** How long one request of a worker to the broker may take. */
@@ -47,6 +48,7 @@ interface WorkerParts {
   readonly setup: WorkerSetup;
   readonly send: (message: WorkerEvent) => void;
   readonly leases: LeaseClock;
+  readonly answering: AnsweringConnection;
   readonly client: JetStreamClient;
   readonly bucket: KvBucket;
   readonly publisher: StreamPublisher;
@@ -75,6 +77,7 @@ export async function openShardWorker(
     inboxPrefix,
     drops: refusals.isDropped,
   });
+  listenForPresence(dataConnection, subjects, setup.run);
   const client = openJetStream(journalConnection, BROKER_TIMEOUT_MS);
   const manager = await client.jetstreamManager(false);
   const bucket = await openEntries(journalConnection, subjects);
@@ -83,7 +86,10 @@ export async function openShardWorker(
   const snapshotBudget = new SnapshotBudget(pool);
   const worker = new ShardWorker({
     ...{ setup, send, client, bucket },
-    leases: new LeaseClock(shards, setup.leases),
+    leases: new LeaseClock(shards, leaseMs, setup.leases),
+    answering: new AnsweringConnection(dataConnection, (notice) =>
+      send({ type: "connected", ...notice }),
+    ),
     publisher: StreamPublisher.open(journalConnection, inboxPrefix),
     context: {
       ...{ host, subjects, inboxPrefix, journalConnection, dataConnection, manager },
@@ -140,8 +146,14 @@ export class ShardWorker {
     const watermarkMs = this.#parts.setup.leaseMs / WATERMARKS_PER_LEASE;
     this.#statusTimer = setInterval(() => this.#sendStatuses(), STATUS_MS);
     this.#watermarkTimer = setInterval(() => this.#writeWatermarks(), watermarkMs);
+    void this.#parts.answering.watch();
     void this.#watchReconnects();
     void this.#watchSubscriptions();
+  }
+
+  /** Takes note of which leases name the broker that the connection which answers now leads to. */
+  named(receipt: ConnectedReceipt): void {
+    this.#parts.answering.named(receipt);
   }
 
   /** Takes a shard over; its lease was claimed. */
@@ -153,7 +165,7 @@ export class ShardWorker {
   }
 
   #takeOver(shard: number): void {
-    const { setup, client, leases, publisher, bucket, context } = this.#parts;
+    const { setup, client, leases, answering, publisher, bucket, context } = this.#parts;
     const { manager, subjects, journalConnection } = context;
     const watermarks = this.#watermarks.get(shard) ?? new WatermarkKeeper(bucket, shard);
     this.#watermarks.set(shard, watermarks);
@@ -168,6 +180,7 @@ export class ShardWorker {
       watermarks,
       credit: new Credit(setup.creditBytes, payloadBytesMaxOf(journalConnection)),
       tenure: () => leases.tenure(shard),
+      isLeaseRenewed: () => leases.isRenewedSince(shard, answering.namedSinceNs),
       listener: {
         serving: () => this.#tellServing(shard),
         trouble: (type, error) => {

@@ -12,6 +12,7 @@ import type { ContinuedShard } from "../journal/next-generation.ts";
 import { addCounts, NO_COUNTS, type OwnerCounts } from "../owner/owner-counters.ts";
 import type { ShardTrouble } from "../owner/serving-shard.ts";
 import { WorkerThread } from "../worker-thread.ts";
+import type { ConnectedNotice, ConnectedReceipt } from "./host-presence.ts";
 
 /** How long a worker may take to connect, and to close. */
 const START_MS = 60_000;
@@ -29,6 +30,8 @@ const YOUNG_MB_MAX = 16;
 
 /** Callbacks of {@link WorkerPool}. */
 export interface WorkerPoolEvents {
+  /** The connection of a worker that answers was made, or made anew. Leases name its broker when this returns. */
+  readonly onConnected: (worker: number, broker: string) => void;
   readonly onServing: (shard: number) => void;
   readonly onRecovered: (recovered: ContinuedShard) => void;
   readonly onFellBack: (fallen: ContinuedShard) => void;
@@ -93,14 +96,14 @@ export class WorkerPool {
       thread = least[0];
       this.#shards.set(shard, thread);
     }
-    send(thread, "own", shard);
+    unawaited(thread.ask("own", shard));
   }
 
   /** Takes a shard from its worker, which stops answering for it. */
   disown(shard: number): void {
     const thread = this.#shards.get(shard);
     this.#shards.delete(shard);
-    if (thread !== undefined) send(thread, "disown", shard);
+    if (thread !== undefined) unawaited(thread.ask("disown", shard));
   }
 
   /**
@@ -140,9 +143,10 @@ export class WorkerPool {
       workerData: setup,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB_MAX },
     });
-    const thread: HostThread = new WorkerThread(worker, `worker ${setup.index}`, (event) =>
-      this.#receive(thread, event),
-    );
+    const thread: HostThread = new WorkerThread(worker, `worker ${setup.index}`, (event) => {
+      if (event.type === "connected") this.#connected(thread, setup.index, event);
+      else this.#receive(thread, event);
+    });
     this.#threads.add(thread);
     void thread.ended.then((error) => {
       if (!this.#closing) this.#events.onCrash(error);
@@ -156,7 +160,13 @@ export class WorkerPool {
     this.#heardMs.set(thread, performance.now());
   }
 
-  #receive(thread: HostThread, event: WorkerEvent): void {
+  #connected(thread: HostThread, index: number, { broker, connection }: ConnectedNotice): void {
+    this.#events.onConnected(index, broker);
+    const namedSinceNs = process.hrtime.bigint();
+    unawaited(thread.ask("named", { connection, namedSinceNs }));
+  }
+
+  #receive(thread: HostThread, event: Exclude<WorkerEvent, { type: "connected" }>): void {
     this.#heardMs.set(thread, performance.now());
     switch (event.type) {
       case "serving":
@@ -180,9 +190,9 @@ export class WorkerPool {
 /** What a worker has last told of itself. */
 type WorkerReport = Extract<WorkerEvent, { type: "statuses" }>;
 
-/** Sends a thread a request whose end nobody waits for. It fails only if the thread ends, and the host with it. */
-function send(thread: HostThread, verb: "own" | "disown", shard: number): void {
-  thread.ask(verb, shard).catch(() => undefined);
+/** Waits for no answer of a thread: a request fails only if the thread ends, and the host with it. */
+function unawaited(request: Promise<void>): void {
+  request.catch(() => undefined);
 }
 
 async function closeThread(thread: HostThread): Promise<void> {
@@ -203,6 +213,8 @@ export interface WorkerSetup {
   /** Whether requests may come from another account of the broker. */
   readonly acrossAccounts: boolean;
   readonly host: string;
+  /** Names this run of the host. */
+  readonly run: string;
   readonly index: number;
   readonly shards: number;
   readonly leaseMs: number;
@@ -226,6 +238,8 @@ export interface WorkerSetup {
 
 /** Requests of the main thread to a worker. */
 export interface WorkerCalls {
+  /** Answers a notice of the worker's connection. */
+  named(receipt: ConnectedReceipt): void;
   own(shard: number): void;
   disown(shard: number): void;
   /** Stores all of a shard whose journal may go with the broker; its lease is held until that is done. */
@@ -235,6 +249,7 @@ export interface WorkerCalls {
 
 /** Messages of a worker to the main thread. */
 export type WorkerEvent =
+  | ({ readonly type: "connected" } & ConnectedNotice)
   | { readonly type: "serving"; readonly shard: number }
   | { readonly type: ShardTrouble; readonly shard: number; readonly error: WireError }
   | { readonly type: "recovered" | "fell-back"; readonly continued: ContinuedShard }

@@ -5,6 +5,7 @@ import {
   type Leases,
   type LeaseValue,
   parseLease,
+  type StoredLease,
   settleLease,
 } from "./leases.ts";
 
@@ -40,9 +41,7 @@ export class EtcdLeases implements Leases {
     return await settleLease(key, async () => {
       const held = await this.#find(key);
       if (held === undefined) return (await this.#create(key, value)) || undefined;
-      if (held.value.owner !== value.owner) return false;
-      // A holder that claims its lease again relies on the whole lease time.
-      return (await this.#client.keepAlive(held.entry.lease)) || undefined;
+      return await this.#extend(key, value, held);
     });
   }
 
@@ -50,12 +49,7 @@ export class EtcdLeases implements Leases {
     await this.#probe.reach();
     return await settleLease(key, async () => {
       const held = await this.#find(key);
-      if (held?.value.owner !== value.owner) return false;
-      const { lease, revision, value: written } = held.entry;
-      if (!(await this.#client.keepAlive(lease))) return undefined;
-      const put = this.#put(key, value, lease);
-      if (put.value === written) return true;
-      return (await this.#client.swap([{ key: put.key, revision }], [put])) || undefined;
+      return held === undefined ? false : await this.#extend(key, value, held);
     });
   }
 
@@ -65,16 +59,22 @@ export class EtcdLeases implements Leases {
     if (held?.value.owner === value.owner) await this.#client.revoke(held.entry.lease);
   }
 
+  async end(key: string, { revision }: StoredLease): Promise<boolean> {
+    const path = this.#root + key;
+    // What the key was attached to ends by itself.
+    return await this.#client.swap([{ key: path, revision }], [{ kind: "remove", key: path }]);
+  }
+
   async read(key: string): Promise<LeaseValue | undefined> {
     return (await this.#find(key))?.value;
   }
 
-  async list(prefix: string): Promise<Map<string, LeaseValue>> {
+  async list(prefix: string): Promise<Map<string, StoredLease>> {
     const entries = await this.#client.list(this.#root + prefix);
     return new Map(
       entries.map((entry) => {
         const key = entry.key.slice(this.#root.length);
-        return [key, readLease(key, entry)];
+        return [key, { value: readLease(key, entry), revision: entry.revision }];
       }),
     );
   }
@@ -83,6 +83,16 @@ export class EtcdLeases implements Leases {
     await this.#probe.reach();
     const keys = await this.#client.keys(this.#root + prefix);
     return new Set(keys.map((key) => key.slice(this.#root.length)));
+  }
+
+  /** Extends a lease, and writes its value if that has changed; false if another holds it. */
+  async #extend(key: string, value: LeaseValue, held: HeldLease): Promise<boolean | undefined> {
+    if (held.value.owner !== value.owner) return false;
+    const { lease, revision, value: written } = held.entry;
+    if (!(await this.#client.keepAlive(lease))) return undefined;
+    const put = this.#put(key, value, lease);
+    if (put.value === written) return true;
+    return (await this.#client.swap([{ key: put.key, revision }], [put])) || undefined;
   }
 
   async #create(key: string, value: LeaseValue): Promise<boolean> {
@@ -97,10 +107,16 @@ export class EtcdLeases implements Leases {
     return { kind: "put", key: this.#root + key, value: JSON.stringify(value), lease };
   }
 
-  async #find(key: string): Promise<{ entry: EtcdEntry; value: LeaseValue } | undefined> {
+  async #find(key: string): Promise<HeldLease | undefined> {
     const entry = await this.#client.read(this.#root + key);
     return entry && { entry, value: readLease(key, entry) };
   }
+}
+
+/** A lease as it was found. */
+interface HeldLease {
+  readonly entry: EtcdEntry;
+  readonly value: LeaseValue;
 }
 
 function readLease(key: string, { value, lease }: EtcdEntry): LeaseValue {

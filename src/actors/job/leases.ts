@@ -12,6 +12,13 @@ export interface LeaseValue {
   readonly [entry: string]: unknown;
 }
 
+/** A lease as it was read. */
+export interface StoredLease {
+  readonly value: LeaseValue;
+  /** Changes with every write of the lease. */
+  readonly revision: string;
+}
+
 /**
  * Leases, which show who is alive. A lease ends by itself when it is not renewed for the lease time.
  * Nobody is notified of that; a process that waits for it must poll. A lease is no lock: its holder may
@@ -20,16 +27,24 @@ export interface LeaseValue {
  * The methods throw as those of `KvBucket` do, and may then have done their work.
  */
 export interface Leases {
-  /** Takes a lease that nobody holds; true too if `value.owner` holds it already. */
+  /**
+   * Takes a lease that nobody holds. One that `value.owner` holds already is written anew, so that it lasts for the whole
+   * lease time.
+   */
   claim(key: string, value: LeaseValue): Promise<boolean>;
-  /** Extends one's own lease by another lease time; false if it is no longer held. */
+  /**
+   * Extends one's own lease by another lease time; false if it is no longer held. Another value than the stored one is
+   * written.
+   */
   renew(key: string, value: LeaseValue): Promise<boolean>;
   /** Ends one's own lease; nothing happens if somebody else holds it. */
   release(key: string, value: LeaseValue): Promise<void>;
+  /** Ends a lease, whoever holds it, unless it was written after it was read; returns whether it has ended it. */
+  end(key: string, lease: StoredLease): Promise<boolean>;
   /** The value of a lease; undefined if nobody holds it. */
   read(key: string): Promise<LeaseValue | undefined>;
   /** The held leases whose keys begin with `prefix`, which ends in a dot. */
-  list(prefix: string): Promise<Map<string, LeaseValue>>;
+  list(prefix: string): Promise<Map<string, StoredLease>>;
   /** The keys of {@link Leases.list}, for the cost of one request. */
   keys(prefix: string): Promise<ReadonlySet<string>>;
 }
@@ -71,11 +86,13 @@ const NANOSECONDS_PER_MS = 1_000_000;
  */
 export class LeaseClock {
   readonly buffer: SharedArrayBuffer;
+  readonly #leaseNs: bigint;
   readonly #heldUntil: BigInt64Array;
   readonly #tenures: BigInt64Array;
 
   /** `buffer`: that of the clock on another thread; without it a new one for `shards` shards is made. */
-  constructor(shards: number, buffer?: SharedArrayBuffer) {
+  constructor(shards: number, leaseMs: number, buffer?: SharedArrayBuffer) {
+    this.#leaseNs = toNanoseconds(leaseMs);
     const bytes = shards * BigInt64Array.BYTES_PER_ELEMENT;
     this.buffer = buffer ?? new SharedArrayBuffer(2 * bytes);
     this.#heldUntil = new BigInt64Array(this.buffer, 0, shards);
@@ -90,7 +107,7 @@ export class LeaseClock {
 
   /** Notes that the lease of a shard is held for `remainingMs` from now. */
   extend(shard: number, remainingMs: number): void {
-    const until = process.hrtime.bigint() + BigInt(Math.round(remainingMs * NANOSECONDS_PER_MS));
+    const until = process.hrtime.bigint() + toNanoseconds(remainingMs);
     Atomics.store(this.#heldUntil, shard, until);
   }
 
@@ -105,6 +122,15 @@ export class LeaseClock {
     const isHeld = process.hrtime.bigint() < Atomics.load(this.#heldUntil, shard);
     return isHeld ? Atomics.load(this.#tenures, shard) : undefined;
   }
+
+  /** Whether the last claim or renewal of a shard's lease was sent at this time of `process.hrtime` or later. */
+  isRenewedSince(shard: number, timeNs: bigint): boolean {
+    return Atomics.load(this.#heldUntil, shard) - this.#leaseNs >= timeNs;
+  }
+}
+
+function toNanoseconds(milliseconds: number): bigint {
+  return BigInt(Math.round(milliseconds * NANOSECONDS_PER_MS));
 }
 
 /** Leases in a bucket whose entries expire: see `ttlMs` of `openBucket`. */
@@ -122,7 +148,10 @@ export class KvLeases implements Leases {
       if (this.#note(key, value, await this.#bucket.create(key, value))) return true;
       const held = await this.#bucket.read(key);
       // Undefined: it expired between the two requests, so try again.
-      return held && parseLease(key, held.value).owner === value.owner;
+      if (held === undefined) return undefined;
+      if (parseLease(key, held.value).owner !== value.owner) return false;
+      const revision = await this.#bucket.update(key, value, held.revision);
+      return this.#note(key, value, revision) || undefined;
     });
   }
 
@@ -151,10 +180,16 @@ export class KvLeases implements Leases {
     return held && parseLease(key, held.value);
   }
 
-  async list(prefix: string): Promise<Map<string, LeaseValue>> {
+  async end(key: string, { revision }: StoredLease): Promise<boolean> {
+    return await this.#bucket.remove(key, Number(revision));
+  }
+
+  async list(prefix: string): Promise<Map<string, StoredLease>> {
     const leases = await mapConcurrently(await this.#bucket.keys(prefix), async (key) => {
-      const value = await this.read(key);
-      return value === undefined ? [] : [[key, value] as const];
+      const held = await this.#bucket.read(key);
+      if (held === undefined) return [];
+      const value = parseLease(key, held.value);
+      return [[key, { value, revision: String(held.revision) }] as const];
     });
     return new Map(leases.flat());
   }
@@ -180,7 +215,8 @@ export class KvLeases implements Leases {
 export interface LeaseKeeperDeps {
   readonly leases: Leases;
   readonly key: string;
-  readonly value: LeaseValue;
+  /** Returns what a claim or renewal is to write; the owner is always the same. */
+  readonly value: () => LeaseValue;
   readonly leaseMs: number;
   /** Called once, when the lease is lost or may be; the keeper has then stopped. */
   readonly onLost: (reason: PserverError) => void;
@@ -222,10 +258,15 @@ export class LeaseKeeper {
   async start(): Promise<boolean> {
     const sentAt = this.#clock.now();
     const { leases, key, value } = this.#deps;
-    if (!(await leases.claim(key, value))) return false;
+    if (!(await leases.claim(key, value()))) return false;
     this.#running = true;
     this.#extend(sentAt, "claimed");
     return true;
+  }
+
+  /** Renews the lease now, and after a renewal under way, if it is held: its value is another one. */
+  renewNow(): void {
+    this.#renewal = this.#renewal.then(() => this.#renew());
   }
 
   /**
@@ -236,7 +277,7 @@ export class LeaseKeeper {
     const wasRunning = this.#running;
     this.#end();
     await this.#renewal;
-    if (wasRunning) await this.#deps.leases.release(this.#deps.key, this.#deps.value);
+    if (wasRunning) await this.#deps.leases.release(this.#deps.key, this.#deps.value());
   }
 
   #extend(sentAt: number, how: "claimed" | "renewed"): void {
@@ -252,13 +293,15 @@ export class LeaseKeeper {
     this.#cancelTimers = [
       this.#clock.after(Math.max(0, this.#heldUntil - now), () => this.#expire()),
       this.#clock.after(Math.max(0, renewAt - now), () => {
-        this.#renewal = this.#renew();
+        this.renewNow();
       }),
     ];
   }
 
   async #renew(): Promise<void> {
-    const { leases, key, value, leaseMs } = this.#deps;
+    if (!this.#running) return;
+    const { leases, key, leaseMs } = this.#deps;
+    const value = this.#deps.value();
     const sentAt = this.#clock.now();
     try {
       const isRenewed = await leases.renew(key, value);
@@ -375,6 +418,12 @@ export class LeaseView {
   /** Stops polling and waits for a poll under way. */
   async stop(): Promise<void> {
     await this.#repeater.stop();
+  }
+
+  /** Notes that the holder of a lease is gone for good, and need not be given time to come back. */
+  gone(key: string): void {
+    this.#heldBefore.delete(key);
+    this.#present = new Set([...this.#present].filter((each) => each !== key));
   }
 
   /** Discards the absences observed so far. Call it when the connection was lost. */

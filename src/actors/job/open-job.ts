@@ -212,10 +212,15 @@ export interface StoredJob {
 /**
  * Opens a job that exists, without joining it; the connection stays the caller's.
  * @throws BAD_NAME if the broker holds no such job, JOB_DAMAGED if its settings are damaged or lost, JOB_EXISTS if it is
- * a fork that is not complete; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT.
+ * a fork that is not complete; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT if an answer takes longer than
+ * `timeoutMs`, 5 s by default.
  */
-export async function openStoredJob(connection: NatsConnection, job: string): Promise<StoredJob> {
-  const stored = await openAnyJob(connection, job);
+export async function openStoredJob(
+  connection: NatsConnection,
+  job: string,
+  timeoutMs?: number,
+): Promise<StoredJob> {
+  const stored = await openAnyJob(connection, job, timeoutMs);
   if (stored.problem !== undefined) throw stored.problem;
   return stored;
 }
@@ -234,16 +239,20 @@ export interface AnyStoredJob extends StoredJob {
  * Opens a job as {@link openStoredJob} does, also one whose settings are damaged or lost.
  * @throws as {@link openStoredJob}; JOB_DAMAGED only if there is no copy of the settings that can be read, either.
  */
-export async function openAnyJob(connection: NatsConnection, job: string): Promise<AnyStoredJob> {
+export async function openAnyJob(
+  connection: NatsConnection,
+  job: string,
+  timeoutMs?: number,
+): Promise<AnyStoredJob> {
   const subjects = new JobSubjects(job);
-  const client = openJetStream(connection);
+  const client = openJetStream(connection, timeoutMs);
   const manager = await client.jetstreamManager(false);
   const name = subjects.bucket();
   const stream = bucketStream(name);
   const exists = await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
     streamExists(manager, stream),
   );
-  const bucket = await openExistingBucket(connection, name);
+  const bucket = await openExistingBucket(connection, name, timeoutMs);
   const found = exists ? await readSettings(bucket) : undefined;
   if (found === undefined && !(await hasSnapshots(manager, subjects))) throw noSuchJob(job);
   const problem = found === undefined ? settingsLost(job) : found.problem;

@@ -150,8 +150,9 @@ export async function openBucket(options: BucketOptions): Promise<KvBucket> {
 export async function openExistingBucket(
   connection: NatsConnection,
   bucket: string,
+  timeoutMs: number = TIMEOUT_MS,
 ): Promise<KvBucket> {
-  return await open(connection, bucket, TIMEOUT_MS, async (kvm) => ({
+  return await open(connection, bucket, timeoutMs, async (kvm) => ({
     kv: await kvm.open(bucket, { allow_direct: false }),
     created: undefined,
   }));

@@ -327,6 +327,8 @@ export async function probeStorage(
   } catch (error) {
     const found = fromBrokerError(error, ACTION);
     if (found.code === "NO_SPACE") return false;
+    // A broker of a cluster may have been given the stream that is away, and would make it later.
+    if (found.code === "TIMEOUT") await deleteStream(manager, name).catch(() => undefined);
     throw found;
   }
 }

@@ -85,6 +85,11 @@ export interface ShardContext extends SnapshotContext {
    * host's clock. Another host may have owned the shard between two tenures.
    */
   readonly tenure: () => bigint | undefined;
+  /**
+   * Whether the lease was claimed or renewed after the connection that answers was last made. If not, another host may
+   * have ended it while that was closed; nothing is answered then.
+   */
+  readonly isLeaseRenewed: () => boolean;
   readonly listener: OwnerListener;
 }
 

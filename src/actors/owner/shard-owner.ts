@@ -350,6 +350,7 @@ export class ShardOwner implements ServingOwner {
    * repaired the shard, that shows soon.
    */
   get mayAnswer(): boolean {
+    if (!this.#context.isLeaseRenewed()) return false;
     return this.#hasFailed ? this.#proof.isLeaseHeld : this.#proof.holds;
   }
 
@@ -547,7 +548,8 @@ export class ShardOwner implements ServingOwner {
   #receive(handler: RequestHandler): ShardSubscriptions {
     const { shard, worker } = this.#context;
     this.#stopRefusing();
-    const mayAnswer = (): boolean => this.#proof.isLeaseHeld;
+    const { isLeaseRenewed } = this.#context;
+    const mayAnswer = (): boolean => isLeaseRenewed() && this.#proof.isLeaseHeld;
     this.#refusing = new ShardSubscriptions(shard, worker, mayAnswer, handler);
     return this.#refusing;
   }

@@ -8,23 +8,28 @@ interface User {
   readonly permissions: Permissions;
 }
 
-/** The users of one job's two accounts. */
+/** The users of two accounts, and the jobs that these are for. */
 export interface JobUsers {
-  readonly job: string;
+  readonly jobs: readonly string[];
   readonly hosts: readonly User[];
   readonly trainers: readonly User[];
 }
 
 /**
- * Returns the accounts of a job as a configuration of nats-server. Who is not named gets in nowhere, and whoever gets in
+ * Returns the accounts of jobs as a configuration of nats-server. Who is not named gets in nowhere, and whoever gets in
  * may do only what is listed.
  *
  * Trainers have an account of their own. The broker acknowledges every journal record at the reply subject that its
  * sender chose, and no permission restricts that subject within the sender's account. So that account must have nothing
  * to write to: streams, buckets and hosts are in the other account, and only the shared subjects lead there.
  */
-export function accountsConfig({ job, hosts, trainers }: JobUsers): string {
-  const { requests, streamed, inboxes } = new JobPermissions(job).shared;
+export function accountsConfig({ jobs, hosts, trainers }: JobUsers): string {
+  const shared = jobs.map((job) => new JobPermissions(job).shared);
+  const [requests, streamed] = [
+    shared.flatMap((of) => of.requests),
+    shared.flatMap((of) => of.streamed),
+  ];
+  const inboxes = shared.map((of) => of.inboxes);
   const to = "accounts: [TRAINERS]";
   const from = "account: HOSTS";
   const lines = [
@@ -36,7 +41,7 @@ export function accountsConfig({ job, hosts, trainers }: JobUsers): string {
     "    exports: [",
     ...requests.map((subject) => `      { service: "${subject}", ${to} }`),
     ...streamed.map((subject) => `      { service: "${subject}", response_type: Stream, ${to} }`),
-    `      { stream: "${inboxes}", ${to} }`,
+    ...inboxes.map((subject) => `      { stream: "${subject}", ${to} }`),
     "    ]",
     "  }",
     "  TRAINERS {",
@@ -45,7 +50,7 @@ export function accountsConfig({ job, hosts, trainers }: JobUsers): string {
     ...[...requests, ...streamed].map(
       (subject) => `      { service: { ${from}, subject: "${subject}" } }`,
     ),
-    `      { stream: { ${from}, subject: "${inboxes}" } }`,
+    ...inboxes.map((subject) => `      { stream: { ${from}, subject: "${subject}" } }`),
     "    ]",
     ...usersBlock(trainers),
     "  }",

@@ -10,7 +10,7 @@ import {
 import { mismatch, PserverError } from "../../protocol/errors.ts";
 import { asMap, listField, mapField, textField } from "../../protocol/fields.ts";
 import { checkJobName, escapeId } from "../../protocol/names.ts";
-import { ADMIN_ID, JobPermissions, OBSERVER_ID } from "../../protocol/permissions.ts";
+import { ADMIN_ID, OBSERVER_ID, permissionsIn } from "../../protocol/permissions.ts";
 import { errnoCode, io } from "../../system/file-errors.ts";
 import { shellWord } from "../../system/shell-word.ts";
 import { quotedPath } from "../broker-config.ts";
@@ -32,6 +32,7 @@ const FORMAT = 1;
 
 /** More than a broker's configuration should hold. */
 const TRAINERS_MAX = 16_384;
+const JOBS_MAX = 1_024;
 
 /** Seconds for a TLS handshake: the broker's default of 2 is short for a busy machine. */
 const HANDSHAKE_S = 20;
@@ -45,6 +46,12 @@ export interface AuthSettings {
   readonly names: readonly string[];
 }
 
+/** Who else is to get in, and where. */
+export interface AuthAdditions {
+  readonly trainers?: readonly string[];
+  readonly jobs?: readonly string[];
+}
+
 /** Public keys by user. */
 interface PublicKeys {
   readonly others: Readonly<Record<OtherUser, string>>;
@@ -55,18 +62,19 @@ interface PublicKeys {
 const LIST = "auth.json";
 
 /**
- * A directory with all that keeps strangers out of the brokers of one job: `broker.conf`, the configuration that brokers
- * include; an authority and the brokers' certificate; and the key of every user, with a file of variables for those who
- * connect as trainers do. Only the owner may read the files.
+ * A directory with all that keeps strangers out of the brokers of a job, and of others that share its users:
+ * `broker.conf`, the configuration that brokers include; an authority and the brokers' certificate; and the key of every
+ * user, with a file of variables for those who connect as trainers do. Only the owner may read the files.
  */
 export class AuthDirectory {
   readonly path: string;
-  readonly job: string;
+  /** The jobs that the users are for; that of the variables comes first. */
+  readonly jobs: readonly [string, ...string[]];
   readonly #keys: PublicKeys;
 
-  private constructor(path: string, job: string, keys: PublicKeys) {
+  private constructor(path: string, jobs: AuthDirectory["jobs"], keys: PublicKeys) {
     this.path = path;
-    this.job = job;
+    this.jobs = jobs;
     this.#keys = keys;
   }
 
@@ -98,10 +106,10 @@ export class AuthDirectory {
       others[user] = await writeKey(join(directory, `${user}.nk`));
     }
     const keys = { others: others as Record<OtherUser, string>, trainers: new Map() };
-    const made = new AuthDirectory(directory, job, keys);
+    const made = new AuthDirectory(directory, [job], keys);
     await made.#writeVariables(ADMIN_ID, keys.others.admin);
     await made.#writeVariables(OBSERVER_ID, keys.others.observer);
-    return await made.add(settings.trainers);
+    return await made.add({ trainers: settings.trainers });
   }
 
   /**
@@ -120,25 +128,30 @@ export class AuthDirectory {
       const expected = 'all files of "pserver auth init", which makes them anew with --force';
       throw mismatch("BAD_VALUE", directory, expected, `no ${LIST}`);
     }
-    const { job, keys } = parseList(list, text);
-    return new AuthDirectory(directory, job, keys);
+    const { jobs, keys } = parseList(list, text);
+    return new AuthDirectory(directory, jobs, keys);
   }
 
   /**
-   * Gives more trainers keys and permissions; returns the directory with them. Brokers that run must reload their
-   * configuration.
-   * @throws BAD_VALUE for an id that a user has already; IO, DISK_FULL.
+   * Gives more trainers keys, and all users the permissions of more jobs; returns the directory with them. Brokers that
+   * run must reload their configuration.
+   * @throws BAD_VALUE for an id that a user has already, and for a job that is there; BAD_NAME, IO, DISK_FULL.
    */
-  async add(trainers: readonly string[]): Promise<AuthDirectory> {
+  async add({ trainers = [], jobs = [] }: AuthAdditions): Promise<AuthDirectory> {
     const { others, trainers: present } = this.#keys;
     checkIds(trainers, [...present.keys()]);
+    for (const [at, job] of jobs.map(checkJobName).entries()) {
+      if (![...this.jobs, ...jobs.slice(0, at)].includes(job)) continue;
+      throw mismatch("BAD_VALUE", "--job", "a job that the users do not have", job);
+    }
     const all = new Map(present);
     for (const id of trainers) {
       const key = await writeKey(this.trainerKeyFile(id));
       await this.#writeVariables(id, key);
       all.set(id, key);
     }
-    const added = new AuthDirectory(this.path, this.job, { others, trainers: all });
+    const keys = { others, trainers: all };
+    const added = new AuthDirectory(this.path, [...this.jobs, ...jobs], keys);
     await write(this.configFile, added.#config());
     await write(join(this.path, LIST), added.#list());
     return added;
@@ -185,29 +198,29 @@ export class AuthDirectory {
   }
 
   #config(): string {
-    const { job } = this;
-    const permissions = new JobPermissions(job);
+    const { jobs } = this;
     const { others, trainers } = this.#keys;
     const other = (name: OtherUser) => {
-      return { name, publicKey: others[name], permissions: permissions[name] };
+      const permissions = permissionsIn(jobs, (job) => job[name]);
+      return { name, publicKey: others[name], permissions };
     };
     const accounts = accountsConfig({
-      job,
+      jobs,
       hosts: [other("host"), other("answers"), other("admin")],
       trainers: [
         ...Array.from(trainers, ([id, publicKey]) => {
           return {
             name: `trainer ${escapeId(id)}`,
             publicKey,
-            permissions: permissions.trainer(id),
+            permissions: permissionsIn(jobs, (job) => job.trainer(id)),
           };
         }),
         other("observer"),
       ],
     });
     const lines = [
-      `# Users, permissions and TLS of the job ${job}, made by "pserver auth". Include it in a broker's configuration,`,
-      "# after nats.conf. It names files by where they were made.",
+      `# Users, permissions and TLS of: ${jobs.join(", ")}. Made by "pserver auth", for a broker's configuration to`,
+      "# include, after nats.conf. It names files by where they were made.",
       "",
       accounts,
       "",
@@ -219,7 +232,8 @@ export class AuthDirectory {
   #list(): string {
     const { others, trainers } = this.#keys;
     const keys = Array.from(trainers, ([id, key]) => ({ id, key }));
-    return `${JSON.stringify({ format: FORMAT, job: this.job, users: others, trainers: keys }, null, 2)}\n`;
+    const list = { format: FORMAT, jobs: this.jobs, users: others, trainers: keys };
+    return `${JSON.stringify(list, null, 2)}\n`;
   }
 
   async #writeVariables(id: string, publicKey: string): Promise<void> {
@@ -227,7 +241,7 @@ export class AuthDirectory {
     const seed = isTrainer ? this.trainerKeyFile(id) : join(this.path, `${id}.nk`);
     const file = this.variablesFile(id);
     const variables = {
-      PSERVER_JOB: this.job,
+      PSERVER_JOB: this.jobs[0],
       ...(isTrainer && { PSERVER_TRAINER: id }),
       NATS_NKEY: seed,
       NATS_NKEY_PUBLIC: publicKey,
@@ -304,7 +318,7 @@ function checkName(name: string): string {
   throw mismatch("BAD_NAME", "--name", "a host name or an IP address", JSON.stringify(name));
 }
 
-function parseList(file: string, text: string): { job: string; keys: PublicKeys } {
+function parseList(file: string, text: string): { jobs: AuthDirectory["jobs"]; keys: PublicKeys } {
   try {
     const list = asMap(JSON.parse(text), LIST);
     if (list["format"] !== FORMAT) {
@@ -321,10 +335,11 @@ function parseList(file: string, text: string): { job: string; keys: PublicKeys 
       const trainer = asMap(entry, "trainers");
       return [textField(trainer, "id"), textField(trainer, "key")] as const;
     });
-    return {
-      job: checkJobName(textField(list, "job")),
-      keys: { others, trainers: new Map(trainers) },
-    };
+    const [first, ...more] = listField(list, "jobs", JOBS_MAX).map((job) => {
+      return checkJobName(textField({ job }, "job"));
+    });
+    if (first === undefined) throw mismatch("BAD_FILE", "jobs", "one or more", "none");
+    return { jobs: [first, ...more], keys: { others, trainers: new Map(trainers) } };
   } catch (cause) {
     if (cause instanceof PserverError && cause.code === "BAD_VERSION") throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);

@@ -23,7 +23,13 @@ interface AuthFlags extends OutputFlags {
   readonly force?: boolean;
 }
 
-async function runAuth(action: Action, path: string, flags: AuthFlags): Promise<AuthDirectory> {
+/** `hasJob`: whether the job was named on the command line, not only by the environment. */
+async function runAuth(
+  action: Action,
+  path: string,
+  flags: AuthFlags,
+  hasJob: boolean,
+): Promise<AuthDirectory> {
   const { AuthDirectory: directories } = await loadAuth();
   const { job, trainer: trainers, name: names = [], force = false } = flags;
   if (action === "init") {
@@ -34,23 +40,24 @@ async function runAuth(action: Action, path: string, flags: AuthFlags): Promise<
   if (present === undefined) {
     throw mismatch("BAD_VALUE", path, 'the files of "pserver auth init"', "none");
   }
-  if (trainers === undefined) {
-    throw mismatch("BAD_VALUE", "pserver auth add", "--trainer ID, once or more", "none");
+  if (trainers === undefined && !hasJob) {
+    const expected = "--trainer ID, once or more, or --job NAME";
+    throw mismatch("BAD_VALUE", "pserver auth add", expected, "neither");
   }
-  return await present.add(trainers);
+  return await present.add({ trainers: trainers ?? [], jobs: hasJob ? [job] : [] });
 }
 
 /** Says what is in the directory, and how to use it. */
 function describeAuth(action: Action, auth: AuthDirectory): string[] {
-  const { path, job, trainers } = auth;
+  const { path, jobs, trainers } = auth;
   const users = [...trainers.slice(0, TRAINERS_SHOWN), OBSERVER_ID, ADMIN_ID];
   const more = trainers.length - TRAINERS_SHOWN;
   const next =
     action === "init"
-      ? `start:  pserver up --secure ${shellWord(path)} --job ${job}`
-      : "A broker that runs takes the new trainers after:  nats-server --signal reload";
+      ? `start:  pserver up --secure ${shellWord(path)} --job ${jobs[0]}`
+      : "A broker that runs takes that after:  nats-server --signal reload";
   return [
-    `${path}: users, permissions and TLS of job ${job}`,
+    `${path}: users, permissions and TLS of job ${jobs.join(", ")}`,
     ...users.map((id) => `  ${visible(id)}: ${auth.variablesFile(id)}`),
     ...(more > 0 ? [`  ${formatCount(more, "more trainer")} likewise`] : []),
     next,
@@ -70,7 +77,9 @@ export function registerAuth(program: Command, context: CliContext): void {
     .command("auth")
     .summary("make users, permissions and TLS for a job")
     .description("make a broker configuration with the users of a job, their permissions, and TLS")
-    .addArgument(new Argument("<action>", "init makes it; add adds trainers").choices(ACTIONS))
+    .addArgument(
+      new Argument("<action>", "init makes it; add adds trainers, or a job").choices(ACTIONS),
+    )
     .argument("<dir>", "directory of all files");
   addJobOption(command)
     .option(
@@ -86,10 +95,11 @@ export function registerAuth(program: Command, context: CliContext): void {
     .option("--force", "with init: replace what is there; all keys are then new ones");
   addOutputOptions(command).action(async (action: Action, path: string, flags: AuthFlags) => {
     const output = openOutput(context, flags);
-    const auth = await runAuth(action, path, flags);
-    const { job, trainers, configFile, authorityFile } = auth;
+    const hasJob = command.getOptionValueSource("job") === "cli";
+    const auth = await runAuth(action, path, flags, hasJob);
+    const { jobs, trainers, configFile, authorityFile } = auth;
     if (output.json) {
-      output.value({ directory: auth.path, job, trainers, configFile, authorityFile });
+      output.value({ directory: auth.path, jobs, trainers, configFile, authorityFile });
     } else output.lines(describeAuth(action, auth));
   });
   addHelp(command, {
@@ -104,11 +114,16 @@ export function registerAuth(program: Command, context: CliContext): void {
       "  With the variables in DIR/trainers/ID.env, and PSERVER_URL=tls://HOST:PORT. On another machine it",
       "  needs its key and ca.pem, and their paths there.",
     ],
-    "With --json": ['  {"directory","job","trainers","configFile","authorityFile"}.'],
+    "More jobs": [
+      "  add --job NAME gives all users the same rights in another job at the same broker, such as a",
+      "  fork; start hosts for it with the same directory. A job with other users has its own directory.",
+    ],
+    "With --json": ['  {"directory","jobs","trainers","configFile","authorityFile"}.'],
     Examples: [
       "  pserver auth init .pserver/auth --job mnist --trainer a --trainer b",
       "  pserver auth init /etc/pserver --name broker.example.org --name 10.0.0.5",
       "  pserver auth add .pserver/auth --trainer trainer-3",
+      "  pserver auth add .pserver/auth --job mnist-2",
     ],
   });
 }

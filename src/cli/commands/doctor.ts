@@ -299,6 +299,10 @@ export async function checkJetStream(
     return [warn("JetStream", message, "see the broker's log, and /jsz of its monitoring")];
   }
   const { limits } = account;
+  const [fileLimit, streamBytes] = await Promise.all([
+    checkFileLimit(connection, job, account.reserved_storage, timeoutMs),
+    checkStreamBytes(manager, job, store),
+  ]);
   return [
     ok("JetStream", `enabled, ${formatCount(account.streams, "stream")}`),
     checkStorage("file storage", {
@@ -312,8 +316,8 @@ export async function checkJetStream(
       limitBytes: limits.max_memory,
     }),
     checkStreams(account.streams, limits.max_streams),
-    await checkFileLimit(manager, job, account.reserved_storage),
-    ...(await checkStreamBytes(manager, job, store)),
+    fileLimit,
+    ...streamBytes,
   ];
 }
 
@@ -327,20 +331,22 @@ async function checkStreamBytes(
   store: string | undefined,
 ): Promise<Check[]> {
   try {
-    const isJournal = new RegExp(`^PS_${job}_\\d`);
+    const subjects = new JobSubjects(job);
+    // Once: while a broker is missing, a cluster may take seconds for each list.
     const streams: StreamInfo[] = [];
     for await (const info of manager.streams.list()) {
-      if (jobOfStream(info.config.name) === job) streams.push(info);
+      if (info.config.name !== subjects.storageProbeStream()) streams.push(info);
     }
-    const journals = await listBytes(manager, `ps.${job}.log.>`);
-    const all = await listBytes(manager);
+    const all = streams.map(bytesOf);
+    const isJournal = new RegExp(`^PS_${job}_\\d`);
+    const journals = streams.filter(({ config: { name, subjects: own = [] } }) => {
+      return isJournal.test(name) && own.some((subject) => subject.startsWith(`ps.${job}.log.`));
+    });
+    const tapes = streams.filter(({ config: { name } }) => name === subjects.tapeStream());
     return [
-      checkJournals(
-        job,
-        journals.filter(({ name }) => isJournal.test(name)),
-      ),
-      ...checkReplicas(streams),
-      ...(await tapeStream(manager, job)),
+      checkJournals(job, journals.map(bytesOf)),
+      ...checkReplicas(streams.filter(({ config }) => jobOfStream(config.name) === job)),
+      ...tapes.map(({ state, config }) => ok("tape", describeTape(tapeStorage(state, config)))),
       checkLimits(all),
       ...(store === undefined ? [] : [await checkDisk(store, all)]),
     ];
@@ -365,17 +371,14 @@ export function checkReplicas(streams: readonly Pick<StreamInfo, "config" | "clu
   return [isDown ? fail("replicas", lacking, advice) : warn("replicas", lacking, advice)];
 }
 
-/** Lists the stream of the job's tape; an empty list if there is none. */
-async function tapeStream(manager: JetStreamManager, job: string): Promise<Check[]> {
-  const checks: Check[] = [];
-  for await (const { state, config } of manager.streams.list(new JobSubjects(job).allTapes())) {
-    checks.push(ok("tape", describeTape(tapeStorage(state, config))));
-  }
-  return checks;
-}
-
 /** What the broker is asked to reserve: little, so that it refuses only if it has nothing left. */
 const ASKED_BYTES = 1024 * 1024;
+
+/**
+ * How long the broker may take to make that stream. A cluster may give it to a broker that has just died, and then says
+ * nothing.
+ */
+const PROBE_TIMEOUT_MS = 3_000;
 
 /**
  * Checks whether the broker still reserves file storage, by a stream that is removed again: a broker does not tell
@@ -383,12 +386,15 @@ const ASKED_BYTES = 1024 * 1024;
  * again, and refuses every record.
  */
 async function checkFileLimit(
-  manager: JetStreamManager,
+  connection: NatsConnection,
   job: string,
   reservedBytes: number,
+  timeoutMs: number,
 ): Promise<Check> {
   const name = "broker's limit";
   try {
+    const probeMs = Math.min(timeoutMs, PROBE_TIMEOUT_MS);
+    const manager = await openJetStream(connection, probeMs).jetstreamManager(false);
     const fits = await probeStorage(manager, new JobSubjects(job), "file", ASKED_BYTES);
     if (fits) return ok(name, "the broker still reserves file storage");
   } catch (thrown) {
@@ -476,13 +482,8 @@ export function checkJournals(job: string, journals: readonly StreamBytes[]): Ch
   return warn(name, `${message}; ${fullest.name} is ${percent} % full`, advice);
 }
 
-/** Lists the bytes of the streams with subjects like these, or of all streams. */
-async function listBytes(manager: JetStreamManager, subject?: string): Promise<StreamBytes[]> {
-  const streams: StreamBytes[] = [];
-  for await (const { config, state } of manager.streams.list(subject)) {
-    streams.push({ name: config.name, bytes: state.bytes, limitBytes: config.max_bytes });
-  }
-  return streams;
+function bytesOf({ config, state }: StreamInfo): StreamBytes {
+  return { name: config.name, bytes: state.bytes, limitBytes: config.max_bytes };
 }
 
 const ADVICE = "see the users and permissions in docs/guides/secure.md";
@@ -526,7 +527,7 @@ interface DoctorFlags extends AskingFlags {
   readonly store?: string;
 }
 
-/** Runs all checks, each after those that it depends on. Leaves nothing behind; throws only if interrupted. */
+/** Runs all checks, at the same time those that do not depend on each other. Leaves nothing behind; throws only if interrupted. */
 async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check[]> {
   const here = [checkNode(process.versions.node, NODE_NEEDED)];
   try {
@@ -552,16 +553,22 @@ async function checkJob(
   const { address, roundTripMs, version, payloadBytesMax } = await admin.broker();
   const permissions = await admin.permissions();
   const { roles } = permissions;
+  // At the same time: of a cluster without one of its brokers each takes seconds.
+  const [memory, asHost, hosts] = await Promise.all([
+    checkMemoryAt(address),
+    checkAsHost(context, flags, roles),
+    roles.has("observer")
+      ? checkHosts(admin, flags.job)
+      : [skip("hosts", "this user may not ask them; that of a trainer or observer may")],
+  ]);
   return [
     ok("broker", `${address}, ${Math.ceil(roundTripMs || 1)} ms away`),
     checkVersion(version),
     checkMaxPayload(payloadBytesMax),
-    await checkMemoryAt(address),
-    ...(await checkAsHost(context, flags, roles)),
+    memory,
+    ...asHost,
     ...checkPermissions(permissions, admin.trainer),
-    ...(roles.has("observer")
-      ? await checkHosts(admin, flags.job)
-      : [skip("hosts", "this user may not ask them; that of a trainer or observer may")]),
+    ...hosts,
   ];
 }
 
@@ -575,10 +582,10 @@ async function checkAsHost(
   if (!roles.has("store")) {
     return [skip("JetStream", "this user may not use it; the user that hosts store with may")];
   }
-  return await withStore(context, flags, async (own, host) => [
-    ...(await checkJetStream(own, job, timeout, store)),
-    await checkEntries(own, job, host),
-  ]);
+  return await withStore(context, flags, async (own, host) => {
+    const checks = [checkJetStream(own, job, timeout, store), checkEntries(own, job, host)];
+    return (await Promise.all(checks)).flat();
+  });
 }
 
 /** Checks whether the entries of the job's bucket can be read, and agree with what the shards know that are served. */

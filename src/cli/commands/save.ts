@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { PserverError } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/fields.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
 import type { SaveAtFlags } from "../history/save-at.ts";
 import { withTrainer } from "../open-job.ts";
@@ -14,7 +15,9 @@ import { formatBytes } from "../output/amounts.ts";
 
 const TIMEOUT_MS = 600_000;
 
-interface SaveFlags extends AskingFlags, SaveAtFlags {}
+interface SaveFlags extends AskingFlags, SaveAtFlags {
+  readonly timeout: number;
+}
 
 /** Adds the command `pserver save`, which has a host write the model into its model directory. */
 export function registerSave(program: Command, context: CliContext): void {
@@ -33,7 +36,10 @@ export function registerSave(program: Command, context: CliContext): void {
       } else {
         // Loaded here, so that other commands start faster.
         const { saveAt } = await import("../history/save-at.ts");
-        await saveAt(context, openOutput(context, flags), path, flags);
+        const { timeoutMs: timeout } = givenTimeout(command);
+        const { timeout: _ofSave, ...others } = flags;
+        const at = { ...others, ...defined({ timeout }) };
+        await saveAt(context, openOutput(context, flags), path, at);
       }
     },
   );

@@ -8,6 +8,7 @@ import { JobSubjects } from "../../protocol/subjects.ts";
 import type { CliContext } from "../context.ts";
 import { STORE_TIMEOUT_MS, withStore } from "../open-job.ts";
 import type { ConnectionFlags } from "../options/connection-options.ts";
+import type { HistoryFlags } from "../options/history-options.ts";
 import { formatBytes, formatCount, formatRecords } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 import { type OpenedHistory, rebuildWithProgress, withPool } from "./with-history.ts";
@@ -21,7 +22,7 @@ export interface JobToMake {
   readonly shards: number | undefined;
   /** Settings in place of those of the other job. */
   readonly settings?: KnownSettings;
-  readonly flags: ConnectionFlags;
+  readonly flags: ConnectionFlags & Pick<HistoryFlags, "timeout">;
 }
 
 /** Makes the state with which a shard of the new job begins. */
@@ -48,7 +49,7 @@ export async function makeJob(
       shards: shards ?? source.shards,
       known: { ...(await knownSettings(connection, source)), ...settings },
     });
-  const store = { ...flags, job: as, timeout: STORE_TIMEOUT_MS };
+  const store = { ...flags, job: as, timeout: flags.timeout ?? STORE_TIMEOUT_MS };
   return await withStore(context, store, async (connection, host) => {
     if (shards !== undefined && shards !== source.shards) {
       const placed = { history, cut, as, shards };

@@ -66,7 +66,8 @@ function historyPlace(context: CliContext, flags: HistoryFlags): HistoryPlace {
   }
   if (file !== undefined) return { kind: "archive", archive: file };
   if (!broker && archive !== undefined) return { kind: "archive", archive };
-  const connection = resolveSettings(toOverrides(flags), context.environment);
+  const settings = resolveSettings(toOverrides(flags), context.environment);
+  const connection = { ...settings, ...defined({ timeoutMs: flags.timeout }) };
   return { kind: "broker", connection, job: flags.job, ...defined({ archive }) };
 }
 

@@ -6,6 +6,7 @@ import {
   addOutputOptions,
   type ConnectionFlags,
 } from "./connection-options.ts";
+import { parseTimeout } from "./parse-values.ts";
 
 /** Flags of a command that reads the history of a job. */
 export interface HistoryFlags extends ConnectionFlags, OutputFlags {
@@ -15,11 +16,20 @@ export interface HistoryFlags extends ConnectionFlags, OutputFlags {
   /** False with `--no-broker`. */
   readonly broker: boolean;
   readonly fromFile?: string;
+  /** Longest wait for one answer of the broker, in milliseconds. */
+  readonly timeout?: number;
 }
 
 /** Adds the flags of a command that reads the history of a job. */
 export function addHistoryOptions(command: Command): Command {
-  return addHistoryPlaceOptions(addOutputOptions(addJobOption(addConnectionOptions(command))));
+  const placed = addHistoryPlaceOptions(
+    addOutputOptions(addJobOption(addConnectionOptions(command))),
+  );
+  return placed.option(
+    "--timeout <duration>",
+    "longest wait for one answer of the broker: 500ms, 5s, 2m (default: 5s)",
+    parseTimeout,
+  );
 }
 
 /** Adds the flags that say where a history is, besides the broker. */

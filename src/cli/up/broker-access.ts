@@ -5,6 +5,7 @@ import type { BrokerConfig } from "../../broker/broker-config.ts";
 import type { ConnectionOverrides } from "../../client/wire/broker-settings.ts";
 import { mismatch } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
+import { shellWord } from "../../system/shell-word.ts";
 import type { Output } from "../output/output.ts";
 import { keepToken } from "./broker-token.ts";
 
@@ -73,8 +74,9 @@ export async function openAccess(
     auth = await directories.make(path, { job, trainers: [TRAINER_DEFAULT], names: [] }, false);
     output.message(`made users, permissions and certificates in ${auth.path}`);
   }
-  if (auth.job !== job) {
-    throw mismatch("BAD_VALUE", `--secure ${path}`, `the users of job ${job}`, `job ${auth.job}`);
+  if (!auth.jobs.includes(job)) {
+    const expected = `the users of job ${job}, as after "pserver auth add ${shellWord(path)} --job ${job}"`;
+    throw mismatch("BAD_VALUE", `--secure ${path}`, expected, `job ${auth.jobs.join(", ")}`);
   }
   return withKeys(auth);
 }

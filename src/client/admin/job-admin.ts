@@ -98,11 +98,13 @@ function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role
       listen(`${subjects.hostInbox("doctor")}.doctor`),
       publish(subjects.hostLog(UNUSED_NUMBER, "floor")),
       publish(subjects.owner(UNUSED_NUMBER, "doctor", "check")),
+      publish(subjects.presence("doctor")),
       publish("$JS.API.INFO"),
     ],
     answers: [
       share(subjects.lifecycle(trainer, "status")),
       share(subjects.control(trainer, "hosts")),
+      share(subjects.presence("doctor")),
       listen(subjects.block("doctor", UNUSED_NUMBER)),
       ...Object.values(subjects.shardRequests(UNUSED_NUMBER)).map(listen),
       publish(`${subjects.inbox("doctor")}.doctor`),

@@ -32,6 +32,7 @@ import {
   type ErrorCode,
   ensureError,
   type Fallback,
+  type JobSubjects,
   type Position,
   PserverError,
   withFallbacks,
@@ -309,6 +310,14 @@ function orDrop(job: string, error: PserverError): PserverError {
   return new PserverError(error.code, text, error.details, { cause: error });
 }
 
+/** Adds to the error of a state for which there is no room what takes it, and that the rewind has only begun. */
+function noRoom(subjects: JobSubjects, error: PserverError): PserverError {
+  const text =
+    `${error.message}: beside the present states and earlier snapshots, the stream ${subjects.snapshotStream()} has no ` +
+    `room for those to go back to. The rewind of job ${subjects.job} is not complete`;
+  return new PserverError(error.code, text, error.details, { cause: error });
+}
+
 /**
  * Makes of a decision one that is first made on an entry that was read before the run was checked, and then, after each
  * lost race, on one that is read before the run is checked again.
@@ -465,7 +474,8 @@ class JobRewind {
   /**
    * Puts a state in place of the present one of a shard, unless that was done. An owner that writes a snapshot at the
    * same time removes the stored pieces as unneeded: then they are stored again.
-   * @throws BUSY if another run has gone on with the plan; NOT_OWNER if owners were faster each time; NO_SPACE.
+   * @throws BUSY if another run has gone on with the plan; NOT_OWNER if owners were faster each time; JOURNAL_FULL if
+   * the limit of the job's snapshots, or the broker's store, has no room for the state; NO_SPACE.
    */
   async #continue(
     shard: number,
@@ -478,8 +488,9 @@ class JobRewind {
       try {
         return await this.#try(shard, state, run);
       } catch (error) {
-        const { code } = ensureError(error);
-        const isPassing = code === "NOT_OWNER" || code === "SNAPSHOT_DAMAGED";
+        const found = ensureError(error);
+        const isPassing = found.code === "NOT_OWNER" || found.code === "SNAPSHOT_DAMAGED";
+        if (found.code === "JOURNAL_FULL") throw noRoom(this.#job.subjects, found);
         if (!isPassing || tries === TRIES_MAX) throw error;
         await delay(RETRY_MS);
       }

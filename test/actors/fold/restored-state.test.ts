@@ -94,6 +94,28 @@ test.each(["bfloat16", "float16"] as const)("slots of %s are float32, and finite
   expect(elementsOf(folded.block().slotBytes(1), Float32Array)).toEqual(finite);
 });
 
+test.each(["float32", "float64", "float16"] as const)(
+  "a NaN in a slot of %s is stored in its one form, where it is allowed",
+  (dtype) => {
+    const folded = new Folded();
+    const config = fullConfig("adam", { allowNonFinite: true });
+    const values = isHalf(dtype) ? stored(dtype, 12, 1) : floats(dtype, 12, 1);
+    folded.journal.init(values, { config, dtype, shape: SHAPE });
+    folded.apply();
+    // With a sign, and with other bits than the one form.
+    const [bits, one] =
+      dtype === "float64"
+        ? [new BigUint64Array(12).fill(0xfff8_0000_0000_0003n), 0x7ff8_0000_0000_0000n]
+        : [new Uint32Array(12).fill(0xffc0_0003), 0x7fc0_0000];
+    folded.journal.setSlot(2, dtype, bits);
+    expect(folded.run().map(({ code }) => code)).toEqual([undefined]);
+    const slot = folded.block().slotBytes(2);
+    const found =
+      dtype === "float64" ? elementsOf(slot, BigUint64Array) : elementsOf(slot, Uint32Array);
+    expect(new Set<unknown>(found)).toEqual(new Set([one]));
+  },
+);
+
 test("a step that is open keeps its sums to itself", () => {
   const folded = new Folded({ mode: "sync", trainers: 2 });
   const config = fullConfig("adam");

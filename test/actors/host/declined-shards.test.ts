@@ -8,7 +8,7 @@ import { MemoryBucket } from "../../support/memory-bucket.ts";
 describe("a declined shard", () => {
   test("is said to be declined until it fits", async () => {
     const leases = new KvLeases(new MemoryBucket());
-    const value = { owner: "life 1", host: "a.b" };
+    const value = () => ({ owner: "life 1", host: "a.b" });
     const declined = new DeclinedShards({ host: "a.b", value, leases, leaseMs: 60_000 });
     let fits = false;
     declined.decline(3, () => fits);

@@ -85,7 +85,32 @@ test("lists what is held under a prefix", async () => {
   await leases.claim("shard.1", b);
   expect(await leases.keys("host.")).toEqual(new Set(["host.old", "host.new"]));
   await clock.advance(1);
-  expect(await leases.list("host.")).toEqual(new Map([["host.new", b]]));
+  const listed = await leases.list("host.");
+  expect([...listed].map(([key, { value }]) => [key, value])).toEqual([["host.new", b]]);
+});
+
+test("a holder that claims its lease again has it for the whole lease time, with the value of the claim", async () => {
+  const { leases, clock } = setUp();
+  await leases.claim("k", a);
+  await clock.advance(LEASE_MS - 1);
+  expect(await leases.claim("k", { ...a, host: "h2" })).toBe(true);
+  await clock.advance(LEASE_MS - 1);
+  expect(await leases.read("k")).toEqual({ ...a, host: "h2" });
+});
+
+test("others end a lease only as they have read it", async () => {
+  const { leases, bucket } = setUp();
+  const others = new KvLeases(bucket);
+  await leases.claim("shard.1", a);
+  const read = (await others.list("shard.")).get("shard.1");
+  if (read === undefined) throw new Error("expected a lease");
+  expect(read.value).toEqual(a);
+  await leases.renew("shard.1", a);
+  expect(await others.end("shard.1", read)).toBe(false);
+  expect(await leases.read("shard.1")).toEqual(a);
+  const again = (await others.list("shard.")).get("shard.1");
+  expect(again && (await others.end("shard.1", again))).toBe(true);
+  expect(await leases.renew("shard.1", a)).toBe(false);
 });
 
 test("a lease that somebody has damaged is refused by name", async () => {

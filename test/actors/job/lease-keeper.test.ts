@@ -27,7 +27,7 @@ async function keep(): Promise<Kept> {
   const onLost = (reason: PserverError): void => void losses.push(reason);
   const held: Kept["held"] = [];
   const onHeld = (_remainingMs: number, how: "claimed" | "renewed"): void => void held.push(how);
-  const options = { leases, key: KEY, value: { owner: "a" }, leaseMs: LEASE_MS, clock };
+  const options = { leases, key: KEY, value: () => ({ owner: "a" }), leaseMs: LEASE_MS, clock };
   const keeper = new LeaseKeeper({ ...options, onHeld, onLost });
   expect(keeper.held).toBe(false);
   expect(await keeper.start()).toBe(true);
@@ -51,7 +51,7 @@ test("a lease is held for as long as it is renewed, and given up by stop", async
 test("one that another holds is not kept", async () => {
   const { clock, leases, keeper } = await keep();
   const options = { leases, key: KEY, leaseMs: LEASE_MS, clock, onLost: () => undefined };
-  const second = new LeaseKeeper({ ...options, value: { owner: "b" } });
+  const second = new LeaseKeeper({ ...options, value: () => ({ owner: "b" }) });
   expect(await second.start()).toBe(false);
   expect(second.held).toBe(false);
   await second.stop();
@@ -83,7 +83,7 @@ test("its time counts from before the claim was sent, however long the answer to
     clock.pause(LEASE_MS - 1);
     return claimed;
   };
-  const options = { leases, key: KEY, value: { owner: "a" }, leaseMs: LEASE_MS, clock };
+  const options = { leases, key: KEY, value: () => ({ owner: "a" }), leaseMs: LEASE_MS, clock };
   const remaining: number[] = [];
   const onHeld = (remainingMs: number): void => void remaining.push(remainingMs);
   const keeper = new LeaseKeeper({ ...options, onHeld, onLost: () => undefined });
@@ -92,6 +92,27 @@ test("its time counts from before the claim was sent, however long the answer to
   expect(keeper.held).toBe(true);
   clock.pause(1);
   expect(keeper.held).toBe(false);
+});
+
+test("it is renewed at once with another value, after a renewal under way, and not once it was given up", async () => {
+  const clock = new FakeClock();
+  const { leases, bucket } = memoryLeases(LEASE_MS, clock);
+  let connections = 1;
+  const value = (): { owner: string; connections: number } => ({ owner: "a", connections });
+  const onLost = (): void => undefined;
+  const keeper = new LeaseKeeper({ leases, key: KEY, value, leaseMs: LEASE_MS, clock, onLost });
+  await keeper.start();
+  keeper.renewNow();
+  connections = 2;
+  keeper.renewNow();
+  await clock.advance(0);
+  expect(await leases.read(KEY)).toEqual({ owner: "a", connections: 2 });
+  expect(clock.waiting).toBe(2);
+  await keeper.stop();
+  bucket.calls.length = 0;
+  keeper.renewNow();
+  await clock.advance(0);
+  expect(bucket.calls).toEqual([]);
 });
 
 test("a short outage is survived", async () => {

@@ -107,6 +107,20 @@ test("after an outage, one that was held before is presumed for a lease time to 
   expect(watched.view.presumed).toEqual(new Set());
 });
 
+test("after an outage, one whose holder is gone for good is not presumed", async () => {
+  const watched = await watch();
+  await watched.leases.claim(KEY, a);
+  await watched.leases.claim("trainer.b", a);
+  await watched.clock.advance(LEASE_MS / 3);
+  watched.bucket.losesRequest = () => true;
+  await watched.clock.advance(5 * LEASE_MS);
+  watched.view.gone(KEY);
+  expect(watched.view.presumed).toEqual(new Set(["trainer.b"]));
+  watched.bucket.losesRequest = () => false;
+  await watched.view.look();
+  expect(watched.view.presumed).toEqual(new Set(["trainer.b"]));
+});
+
 test("without an outage, one that was released is presumed no longer, and each change is told", async () => {
   const clock = new FakeClock();
   const { leases } = memoryLeases(LEASE_MS, clock);

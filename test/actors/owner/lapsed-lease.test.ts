@@ -25,6 +25,7 @@ let records: MemoryBucket;
 let snapshots: MemorySnapshots;
 /** Of the lease of the first owner. */
 let tenure: bigint | undefined;
+let isLeaseRenewed: boolean;
 /** Records that the journal has lost at its end. */
 let lost: number;
 let failures: PserverError[];
@@ -79,8 +80,10 @@ beforeEach(async () => {
   records = new MemoryBucket();
   snapshots = new MemorySnapshots();
   [tenure, lost, failures, served, others] = [1n, 0, [], 0, []];
+  isLeaseRenewed = true;
   owner = make({
     tenure: () => tenure,
+    isLeaseRenewed: () => isLeaseRenewed,
     listener: {
       serving: () => {
         served += 1;
@@ -159,6 +162,30 @@ test("it asks again while the broker cannot say, and answers nothing meanwhile",
   expect(attempts).toEqual([[], [], []]);
   expect(await ask(owner)).toEqual([5]);
   expect(owner.owner.status()).not.toHaveProperty("error");
+});
+
+test("after its connection was lost it answers nothing until the lease was renewed, and proves nothing for that", async () => {
+  isLeaseRenewed = false;
+  expect(await ask(owner)).toEqual([]);
+  // Proven meanwhile, as by a snapshot or by a claim: the connection is another thing.
+  tenure = 2n;
+  await owner.owner.resume();
+  expect(await ask(owner)).toEqual([]);
+  const term = await newestTerm();
+  isLeaseRenewed = true;
+  expect(await ask(owner)).toEqual([5]);
+  expect(await newestTerm()).toBe(term);
+});
+
+test("one that has failed does not say so either, until the lease was renewed", async () => {
+  lost = 2;
+  await owner.owner.reconnected();
+  await until(owner, { state: "failed" });
+  const index = (SHARD - (hashName("p0") % SHARDS) + SHARDS) % SHARDS;
+  isLeaseRenewed = false;
+  expect(await ask(owner, index)).toEqual([]);
+  isLeaseRenewed = true;
+  expect(await ask(owner, index)).toEqual(["JOURNAL_LOST"]);
 });
 
 test("it does not go on if the lease runs out before the broker has said so", async () => {

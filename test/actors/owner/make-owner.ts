@@ -49,7 +49,9 @@ export interface OwnerParts {
 
 /** What an owner may get in place of what {@link makeOwner} gives it. */
 export type OwnerChanges = Partial<
-  OwnerSettings & Pick<WorkerContext, "memory" | "snapshotBudget"> & Pick<ShardContext, "tenure">
+  OwnerSettings &
+    Pick<WorkerContext, "memory" | "snapshotBudget"> &
+    Pick<ShardContext, "tenure" | "isLeaseRenewed">
 > & { readonly listener?: Partial<OwnerListener> };
 
 /** An owner of the shard, with some parts changed. */
@@ -65,7 +67,8 @@ export function makeOwner(parts: OwnerParts, changes: OwnerChanges = {}): ShardO
     flush: () => Promise.resolve(),
   } as unknown as NatsConnection;
   const pool = new BufferPool();
-  const { memory, snapshotBudget, tenure = () => 1n, listener, ...settings } = changes;
+  const { memory, snapshotBudget, listener, ...others } = changes;
+  const { tenure = () => 1n, isLeaseRenewed = () => true, ...settings } = others;
   return new ShardOwner({
     shard: SHARD,
     journal: makeJournal(parts),
@@ -74,7 +77,7 @@ export function makeOwner(parts: OwnerParts, changes: OwnerChanges = {}): ShardO
     tape: undefined,
     tapeBytesMax: 1024 ** 3,
     credit: new Credit(1_000_000, 1_000),
-    tenure,
+    ...{ tenure, isLeaseRenewed },
     listener: {
       serving: () => undefined,
       trouble: () => undefined,

@@ -11,6 +11,12 @@ import { AuthDirectory } from "../../../src/broker/auth/auth-directory.ts";
 
 const SETTINGS = { job: "mnist", trainers: ["trainer-1", "gpu.3"], names: ["broker.example"] };
 
+/** A list of users that is whole but for its jobs. */
+function listOf(jobs: readonly unknown[]): string {
+  const users = { host: "H", answers: "N", admin: "A", observer: "O" };
+  return JSON.stringify({ format: 1, jobs, users, trainers: [] });
+}
+
 let home: string;
 /** With a blank and a quote, as a user's directory may have. */
 let directory: string;
@@ -100,14 +106,36 @@ test("trainers are added, and keep their keys", async () => {
   const seed = join(directory, "trainers", "trainer-1.nk");
   const before = await readFile(seed, "utf8");
   const opened = await AuthDirectory.open(directory);
-  await opened?.add(["trainer-2"]);
+  await opened?.add({ trainers: ["trainer-2"] });
   const again = await AuthDirectory.open(directory);
-  expect([again?.job, again?.trainers]).toEqual(["mnist", ["trainer-1", "gpu.3", "trainer-2"]]);
+  expect(again?.jobs).toEqual(["mnist"]);
+  expect(again?.trainers).toEqual(["trainer-1", "gpu.3", "trainer-2"]);
   expect(await readFile(seed, "utf8")).toBe(before);
   const config = await readFile(join(directory, "broker.conf"), "utf8");
   for (const id of ["trainer-1", "gpu=2E3", "trainer-2"]) {
     expect(config).toContain(`ps.mnist.block.*.*.${id}.pull`);
   }
+});
+
+test("a job is added: all users have their rights in both, and the first stays that of the variables", async () => {
+  await AuthDirectory.make(directory, SETTINGS, false);
+  const opened = await AuthDirectory.open(directory);
+  await opened?.add({ jobs: ["mnist-2"] });
+  const again = await AuthDirectory.open(directory);
+  expect(again?.jobs).toEqual(["mnist", "mnist-2"]);
+  const config = await readFile(join(directory, "broker.conf"), "utf8");
+  for (const job of ["mnist", "mnist-2"]) {
+    expect(config).toContain(`"ps.${job}.log.*.trainer.trainer-1.push.*.*"`);
+    expect(config).toContain(`"$KV.PS_${job}.>"`);
+    expect(config).toContain(`{ stream: { account: HOSTS, subject: "_INBOX_${job}.>" } }`);
+  }
+  expect(await readFile(again?.variablesFile("admin") ?? "", "utf8")).toContain(
+    "PSERVER_JOB=mnist\n",
+  );
+  await expect(again?.add({ jobs: ["mnist"] })).rejects.toMatchObject({ code: "BAD_VALUE" });
+  await expect(again?.add({ jobs: ["new", "new"] })).rejects.toMatchObject({ code: "BAD_VALUE" });
+  await expect(again?.add({ jobs: ["a.b"] })).rejects.toMatchObject({ code: "BAD_NAME" });
+  expect(await readFile(join(directory, "broker.conf"), "utf8")).toBe(config);
 });
 
 test.each([
@@ -135,8 +163,10 @@ test.each(["a b", "x, DNS:y", "", "a\nb", "-x"])(
 test.each([
   ["{", "BAD_FILE"],
   ['{"format":2}', "BAD_VERSION"],
-  ['{"format":1,"job":"mnist","users":{},"trainers":[]}', "BAD_FILE"],
-  ['{"format":1,"job":"a.b","users":{},"trainers":[]}', "BAD_FILE"],
+  ['{"format":1,"jobs":["mnist"],"users":{},"trainers":[]}', "BAD_FILE"],
+  [listOf(["a.b"]), "BAD_FILE"],
+  [listOf([]), "BAD_FILE"],
+  [listOf([1]), "BAD_FILE"],
 ])("the list of users %j is refused", async (text, code) => {
   await AuthDirectory.make(directory, SETTINGS, false);
   await writeFile(join(directory, "auth.json"), text);

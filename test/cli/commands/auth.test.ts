@@ -30,7 +30,7 @@ test("init tells where each user's variables are, and add tells of all", async (
   const added = await auth("add", directory, "--trainer", "b", "--trainer", "c", "--json");
   expect(JSON.parse(added.out)).toEqual({
     directory,
-    job: "mnist",
+    jobs: ["mnist"],
     trainers: ["trainer-1", "b", "c"],
     configFile: join(directory, "broker.conf"),
     authorityFile: join(directory, "ca.pem"),
@@ -57,11 +57,26 @@ test.each([
   expect(await readdir(home)).toEqual([]);
 });
 
-test("add needs a trainer, and one who is new", async () => {
+test("add gives all users another job, which is only taken from the command line", async () => {
+  await auth("init", directory, "--job", "mnist");
+  const added = await auth("add", directory, "--job", "mnist-2", "--json");
+  expect(JSON.parse(added.out)).toMatchObject({
+    jobs: ["mnist", "mnist-2"],
+    trainers: ["trainer-1"],
+  });
+  const both = await auth("add", directory, "--trainer", "b", "--json");
+  expect(JSON.parse(both.out)).toMatchObject({
+    jobs: ["mnist", "mnist-2"],
+    trainers: ["trainer-1", "b"],
+  });
+  expect(await auth("add", directory, "--job", "mnist")).toMatchObject({ code: 3 });
+});
+
+test("add needs a trainer, and one who is new, or a job", async () => {
   await auth("init", directory);
   expect(await auth("add", directory)).toMatchObject({
     code: 3,
-    err: expect.stringContaining("--trainer ID"),
+    err: expect.stringContaining("--trainer ID, once or more, or --job NAME"),
   });
   expect(await auth("add", directory, "--trainer", "trainer-1")).toMatchObject({ code: 3 });
 });

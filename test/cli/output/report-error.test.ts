@@ -83,6 +83,14 @@ test("tells who starts a broker and has none how to get one", () => {
   );
 });
 
+test("tells who rewinds a job and has no room for it how to make some, and others to wait", () => {
+  const error = new PserverError("JOURNAL_FULL", "no room");
+  const hint = (command: string): string =>
+    reportError(error, { json: false, paint: plain, command }).text;
+  expect(hint("rewind")).toMatch(/hint: .*--max-bytes.*--complete/);
+  expect(hint("set")).toContain("hint: wait for a snapshot");
+});
+
 test("begins with the time in a log", () => {
   const error = new PserverError("CLOSED", "gone");
   const style = { paint: plain, command: "host", time: "2026-11-22T17:00:00.000Z" };

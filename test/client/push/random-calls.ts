@@ -26,6 +26,7 @@ const DTYPES_MADE: readonly Dtype[] = [
   "uint64",
   "uint8",
   "int8",
+  "bool",
   "float16",
   "bfloat16",
 ];
@@ -135,9 +136,10 @@ function randomCall(random: Random, job: CallJob): SentCall {
   const kind = random.pick(kinds) ?? "sendGrads";
   const one = random.pick(parameters) as ParameterInfo;
   const value = randomValue(random);
-  if (kind === "setParams") {
+  // Bools can only be set.
+  if (kind === "setParams" || (kind !== "sendGrads" && one.dtype === "bool")) {
     const values = someOf(random, parameters).map((info) => wholeOf(info, value));
-    return { kind, values };
+    return { kind: "setParams", values };
   }
   const encoding = random.chance(0.5) ? random.pick(ENCODINGS_MADE) : undefined;
   if (kind === "sendGrads") {
@@ -173,9 +175,9 @@ function randomInit(random: Random, { parameters }: CallJob): SentCall {
   return { kind: "create", ...wholeOf(info, randomValue(random)) };
 }
 
-/** Whether a parameter's elements can travel in an encoding, and the norm that they then have is exact. */
+/** Whether a parameter takes gradients in an encoding, and the norm that they then have is exact. */
 function takes({ dtype, config }: ParameterInfo, encoding: Encoding | undefined): boolean {
-  if (isGrouped(encoding) && config.clipNorm !== undefined) return false;
+  if (dtype === "bool" || (isGrouped(encoding) && config.clipNorm !== undefined)) return false;
   return encoding === undefined || dtype === "float32";
 }
 
@@ -193,6 +195,7 @@ function elementsFor(
   count: number,
   value: (i: number) => number,
 ): TensorData {
+  if (dtype === "bool") return elementsOf(dtype, count, (i) => value(i) % 2);
   const divisor = config.clipNorm === undefined ? 7 : 8;
   return elementsOf(dtype, count, (i) => value(i) / divisor);
 }

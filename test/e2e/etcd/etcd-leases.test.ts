@@ -87,12 +87,26 @@ test("lists what is held under a prefix, and nothing beside it", async () => {
     leases.claim("shard.1", b),
   ]);
   expect(await leases.keys("host.")).toEqual(new Set(["host.one", "host.two"]));
-  expect(await leases.list("host.")).toEqual(
-    new Map([
-      ["host.one", a],
-      ["host.two", b],
-    ]),
-  );
+  const listed = await leases.list("host.");
+  expect([...listed].map(([key, { value }]) => [key, value])).toEqual([
+    ["host.one", a],
+    ["host.two", b],
+  ]);
+});
+
+test("others end a lease only as they have read it", async () => {
+  const { leases } = await open();
+  await leases.claim("shard.1", a);
+  const read = (await leases.list("shard.")).get("shard.1");
+  if (read === undefined) throw new Error("expected a lease");
+  expect(await leases.renew("shard.1", { ...a, host: "h2" })).toBe(true);
+  expect(await leases.end("shard.1", read)).toBe(false);
+  expect(await leases.claim("shard.1", { ...a, host: "h3" })).toBe(true);
+  expect(await leases.read("shard.1")).toEqual({ ...a, host: "h3" });
+  const again = (await leases.list("shard.")).get("shard.1");
+  expect(again && (await leases.end("shard.1", again))).toBe(true);
+  expect(await leases.renew("shard.1", a)).toBe(false);
+  expect(await leases.claim("shard.1", b)).toBe(true);
 });
 
 test("a key without a lease, or of another kind, is refused by name", async () => {

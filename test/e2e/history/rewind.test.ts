@@ -5,7 +5,7 @@
 import { PassThrough } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client, ShardFallback } from "../../../src/client/index.ts";
 import { rebuildFrom } from "../../../src/history/continue/fork-job.ts";
@@ -119,6 +119,29 @@ describe("a rewind", () => {
     const [next = 0] = await counts(client);
     expect(next).toBe(now + 1);
     expect(host.hasEnded).toBe(false);
+  });
+
+  test("that has no room for the states says so, and is completed when there is some", async () => {
+    const client = await start();
+    await raise(client, 5);
+    await client.note({ mark: "then" });
+    await raise(client, 7);
+    const connection = await connect({ servers: job.broker.url });
+    onTestFinished(() => connection.close());
+    const { streams } = await jetstreamManager(connection);
+    const { config, state } = await streams.info("PS_j_SNAPSHOT");
+    await streams.update("PS_j_SNAPSHOT", { max_bytes: state.bytes + 100 });
+    const rewind = (...args: readonly string[]): ReturnType<typeof run> =>
+      run(["rewind", "--url", job.broker.url, "--job", "j", "--yes", ...args]);
+    const { code, stderr } = await rewind("--to", "mark:then");
+    expect(code).toBe(1);
+    expect(stderr).toContain("JOURNAL_FULL");
+    expect(stderr).toContain("the stream PS_j_SNAPSHOT has no room for those to go back to");
+    expect(stderr).toMatch(/hint: .*--max-bytes/);
+    expect(await counts(client)).toEqual([12, 12]);
+    await streams.update("PS_j_SNAPSHOT", { max_bytes: config.max_bytes });
+    expect(await rewind("--complete")).toMatchObject({ code: 0 });
+    expect(await counts(client)).toEqual([5, 5]);
   });
 
   test("is followed by another one, to before it and back into the history that was left", async () => {

@@ -117,7 +117,8 @@ async function goBack(
     await import("../../../history/continue/rewind-job.ts");
   const { job } = flags;
   await withHistory(context, flags, async ({ source }) => {
-    await withStore(context, { ...flags, timeout: STORE_TIMEOUT_MS }, async (connection, host) => {
+    const store = { ...flags, timeout: flags.timeout ?? STORE_TIMEOUT_MS };
+    await withStore(context, store, async (connection, host) => {
       const noted = await findUnfinishedRewind(connection, job);
       if (noted === undefined && wish.kind === "complete") throw nothingUnfinished(job);
       if (noted !== undefined) await tellUnfinished(output, noted);
@@ -156,7 +157,8 @@ async function drop(context: CliContext, output: Output, flags: RewindFlags): Pr
   // Loaded here, so that other commands start faster.
   const { dropRewind } = await import("../../../history/continue/rewind-job.ts");
   const { job } = flags;
-  await withStore(context, { ...flags, timeout: STORE_TIMEOUT_MS }, async (connection, host) => {
+  const store = { ...flags, timeout: flags.timeout ?? STORE_TIMEOUT_MS };
+  await withStore(context, store, async (connection, host) => {
     const dropped = await dropRewind({ connection, host, job });
     if (output.json) output.value(dropped);
     else describeDropped(output, dropped);

@@ -1,4 +1,4 @@
-import { BAD_CODE, BAD_SCALE, fillSpecial, GROUP, INFINITE, isSpecial, specialScale } from "./groups";
+import { fillSpecial, INFINITE, isSpecial, specialScale } from "./groups";
 import { largestF32 } from "./largest";
 
 // e3m0: an element is 0 or a power of two from 2^-6 to 1, with a sign, times the scale of its group, which is the
@@ -25,7 +25,7 @@ function codesOf(elements: v128, scale: v128): v128 {
 }
 
 /** Encodes a group; returns the bits of its scale. */
-function narrowGroup(codes: usize, from: usize, n: u32): i32 {
+export function narrowE3m0Group(codes: usize, from: usize, n: u32): i32 {
   const largest = largestF32(from, n);
   if (largest == 0 || largest >= INFINITE) {
     memory.fill(codes, 0, (n + 1) >> 1);
@@ -71,7 +71,7 @@ function upperHalves(codes: v128): v128 {
 }
 
 /** Decodes a group; whether a code is that of a negative zero, or a code without an element is not 0. */
-function widenGroup(to: usize, codes: usize, scale: i32, n: u32): bool {
+export function widenE3m0Group(to: usize, codes: usize, scale: i32, n: u32): bool {
   const scales = f32x4.splat(reinterpret<f32>(scale));
   const first = to;
   const all = n;
@@ -102,40 +102,4 @@ function widenGroup(to: usize, codes: usize, scale: i32, n: u32): bool {
   if (n & 1) isWrong = isWrong || load<u8>(codes + <usize>(n >> 1)) >> 4 != 0;
   if (isSpecial(scale)) fillSpecial(first, scale, all);
   return isWrong;
-}
-
-/** Encodes the elements of `n` entries, whose lengths are at `counts`: scales and codes of all, each in whole bytes. */
-export function narrowE3m0(scales: usize, codes: usize, from: usize, counts: usize, n: u32): void {
-  for (; n > 0; n--) {
-    let left = load<u32>(counts);
-    counts += 4;
-    while (left > 0) {
-      const size = min<u32>(left, GROUP);
-      store<i32>(scales, narrowGroup(codes, from, size));
-      scales += 4;
-      codes += (size + 1) >> 1;
-      from += <usize>size << 2;
-      left -= size;
-    }
-  }
-}
-
-/** Decodes what narrowE3m0 writes, exactly; returns what is wrong with it. */
-export function widenE3m0(to: usize, scales: usize, codes: usize, counts: usize, n: u32): i32 {
-  let wrong: i32 = 0;
-  for (; n > 0; n--) {
-    let left = load<u32>(counts);
-    counts += 4;
-    while (left > 0) {
-      const size = min<u32>(left, GROUP);
-      const scale = load<i32>(scales);
-      if (scale < 0) wrong |= BAD_SCALE;
-      if (widenGroup(to, codes, scale, size)) wrong |= BAD_CODE;
-      scales += 4;
-      codes += (size + 1) >> 1;
-      to += <usize>size << 2;
-      left -= size;
-    }
-  }
-  return wrong;
 }

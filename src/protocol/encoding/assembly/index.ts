@@ -8,9 +8,8 @@
 // `from` may lie inside `to` if it ends where `to` ends. For all else the ranges must not overlap.
 
 export { narrowBf16, narrowSquaresBf16, widenBf16 } from "./bfloat16";
-export { narrowE3m0, widenE3m0 } from "./e3m0";
+export { narrowE3m0, narrowInt8, widenE3m0, widenInt8 } from "./entries";
 export { narrowF16, narrowSquaresF16, widenF16 } from "./float16";
 export { addF32, errorsF32 } from "./groups";
-export { narrowInt8, widenInt8 } from "./int8";
 export { largestF32 } from "./largest";
 export { squaresF32 } from "./squares";

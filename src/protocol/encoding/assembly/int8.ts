@@ -1,4 +1,4 @@
-import { BAD_CODE, BAD_SCALE, fillSpecial, GROUP, INFINITE, isSpecial, specialScale } from "./groups";
+import { fillSpecial, INFINITE, isSpecial, specialScale } from "./groups";
 import { largestF32 } from "./largest";
 
 // int8: an element is a whole number from -127 to 127 times the scale of its group, which is the largest size in the
@@ -26,7 +26,7 @@ function codesOf(elements: v128, scale: v128): v128 {
 }
 
 /** Encodes a group; returns the bits of its scale. */
-function narrowGroup(codes: usize, from: usize, n: u32): i32 {
+export function narrowInt8Group(codes: usize, from: usize, n: u32): i32 {
   const largest = largestF32(from, n);
   const scale = largest < INFINITE ? scaleOf(largest) : <f32>0;
   if (scale == 0) {
@@ -54,7 +54,7 @@ function narrowGroup(codes: usize, from: usize, n: u32): i32 {
 }
 
 /** Decodes a group; whether a code is -128, which stands for nothing. */
-function widenGroup(to: usize, codes: usize, scale: i32, n: u32): bool {
+export function widenInt8Group(to: usize, codes: usize, scale: i32, n: u32): bool {
   const scales = f32x4.splat(reinterpret<f32>(scale));
   let least = i16x8.splat(0);
   let leastOfRest: i32 = 0;
@@ -77,40 +77,4 @@ function widenGroup(to: usize, codes: usize, scale: i32, n: u32): bool {
   }
   if (isSpecial(scale)) fillSpecial(first, scale, all);
   return v128.any_true(i16x8.eq(least, i16x8.splat(-128))) || leastOfRest == -128;
-}
-
-/** Encodes the elements of `n` entries, whose lengths are at `counts`: scales and codes of all, without gaps. */
-export function narrowInt8(scales: usize, codes: usize, from: usize, counts: usize, n: u32): void {
-  for (; n > 0; n--) {
-    let left = load<u32>(counts);
-    counts += 4;
-    while (left > 0) {
-      const size = min<u32>(left, GROUP);
-      store<i32>(scales, narrowGroup(codes, from, size));
-      scales += 4;
-      codes += size;
-      from += <usize>size << 2;
-      left -= size;
-    }
-  }
-}
-
-/** Decodes what narrowInt8 writes, exactly; returns what is wrong with it. */
-export function widenInt8(to: usize, scales: usize, codes: usize, counts: usize, n: u32): i32 {
-  let wrong: i32 = 0;
-  for (; n > 0; n--) {
-    let left = load<u32>(counts);
-    counts += 4;
-    while (left > 0) {
-      const size = min<u32>(left, GROUP);
-      const scale = load<i32>(scales);
-      if (scale < 0) wrong |= BAD_SCALE;
-      if (widenGroup(to, codes, scale, size)) wrong |= BAD_CODE;
-      scales += 4;
-      codes += size;
-      to += <usize>size << 2;
-      left -= size;
-    }
-  }
-  return wrong;
 }
