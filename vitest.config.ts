@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { FailureList } from "./test/support/failure-list.ts";
 import { HANG_MS } from "./test/support/limits.ts";
 import { longestFirst } from "./test/support/longest-first.ts";
 
@@ -7,6 +8,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     exclude: ["test/e2e/**", "node_modules/**"],
+    reporters: ["default", new FailureList()],
     pool: "forks",
     // By default one less than there are processors, which on two is one after the other.
     maxWorkers: 2,

@@ -22,7 +22,7 @@ broker_support() {
   # Forced to base 10: a leading zero would read as octal.
   local major=$((10#${BASH_REMATCH[1]})) minor=$((10#${BASH_REMATCH[2]})) patch=$((10#${BASH_REMATCH[3]}))
   local number=$((major * 1000000 + minor * 1000 + patch))
-  if ((number < 2010028 || (number >= 2011000 && number < 2011002))); then
+  if ((number < 2011002)); then
     printf 'too-old\n'
   elif ((major == 2 && minor == 12)); then
     printf 'recommended\n'

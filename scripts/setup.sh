@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a fresh checkout ready to build and run: checks Node, installs the packages that
 # package-lock.json pins, and finds or provides a broker; with --for-tests also the etcd,
-# the promtool and the old brokers that only tests need. Prints nothing if nothing is missing.
+# the promtool and the oldest broker that only tests need. Prints nothing if nothing is missing.
 # Outside the checkout it changes only the caches of npm, Go and pip, and Debian's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 readonly TOOLS=.tools
 readonly LOCAL_ETCD=$TOOLS/bin/etcd
 readonly LOCAL_PROMTOOL=$TOOLS/bin/promtool
-readonly OLD_BROKERS=(2.10.28 2.11.2)
+readonly OLDEST_BROKER=2.11.2
 readonly INSTALLED_LOCK=node_modules/.installed-lock.json
 
 check_node() {
@@ -39,7 +39,7 @@ find_or_provide_broker() {
   local named=${PSERVER_NATS_SERVER:-}
   if [[ -n $named ]]; then
     is_good "$named" && return
-    fail "PSERVER_NATS_SERVER=$named: expected nats-server 2.10.28 or newer (not 2.11.0 or 2.11.1); received $(broker_version "$named" || echo none)"
+    fail "PSERVER_NATS_SERVER=$named: expected nats-server $OLDEST_BROKER or newer; received $(broker_version "$named" || echo none)"
   fi
   # The places where src/broker/find-broker.ts looks, Debian's among them.
   local directory directories
@@ -76,14 +76,12 @@ unpack_debian() {
   rm -rf "$scratch"
 }
 
-# The oldest brokers of each release line that may be used; the end-to-end tests run some files with each of them.
-provide_old_brokers() {
-  local version
-  for version in "${OLD_BROKERS[@]}"; do
-    [[ $(broker_version "$TOOLS/brokers/$version/nats-server") == "$version" ]] && continue
-    build_with_any_go "$version" "$TOOLS/brokers/$version" ||
-      fail "no nats-server $version for the tests: put it into $PWD/$TOOLS/brokers/$version"
-  done
+# The oldest broker that may be used; the end-to-end tests run some files with it, too.
+provide_oldest_broker() {
+  local directory=$TOOLS/oldest-broker
+  [[ $(broker_version "$directory/nats-server") == "$OLDEST_BROKER" ]] && return
+  build_with_any_go "$OLDEST_BROKER" "$directory" ||
+    fail "no nats-server $OLDEST_BROKER for the tests: put it into $PWD/$directory"
 }
 
 # is_etcd PROGRAM: whether it is etcd 3.4 or newer.
@@ -129,5 +127,5 @@ find_or_provide_broker
 if [[ -n $for_tests ]]; then
   provide_etcd
   provide_promtool
-  provide_old_brokers
+  provide_oldest_broker
 fi

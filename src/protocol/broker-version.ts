@@ -9,23 +9,21 @@ type Version = readonly [major: number, minor: number, patch: number];
 const VERSION = /^v?(\d+)\.(\d+)\.(\d+)(?:[-+].*)?$/;
 
 /**
- * First versions, in two release lines, that refuse a record which they could not read again (above 32 MiB);
- * earlier ones acknowledge it and lose it.
+ * First version that may be used. Before 2.10.28, and in 2.11.0 and 2.11.1, a record above 32 MiB is acknowledged and
+ * lost; in a cluster of 2.10.28, a broker that was killed and started again may never catch up with its copies.
  */
-const OLDEST: Version = [2, 10, 28];
-const OLDEST_2_11: Version = [2, 11, 2];
+const OLDEST: Version = [2, 11, 2];
 
 /** The versions that may be used, for messages. */
-const NEEDED = `nats-server ${OLDEST.join(".")} or newer (not 2.11.0 or 2.11.1), 2.12 recommended`;
+const NEEDED = `nats-server ${OLDEST.join(".")} or newer, 2.12 recommended`;
 
 /**
- * Returns how well a broker's version is supported: 2.12 is recommended; 2.10.28 and later of 2.10, 2.11.2
- * and later are supported.
+ * Returns how well a broker's version is supported: 2.12 is recommended; 2.11.2 and later are supported.
  * @throws BROKER_TOO_OLD for any other, or if `version` is not a version.
  */
 export function checkBrokerVersion(version: string): BrokerSupport {
   const parsed = parseVersion(version);
-  if (parsed === undefined || isTooOld(parsed)) {
+  if (parsed === undefined || isBelow(parsed, OLDEST)) {
     throw new PserverError(
       "BROKER_TOO_OLD",
       `broker: expected ${NEEDED}; received ${parsed === undefined ? JSON.stringify(version) : version}`,
@@ -33,11 +31,6 @@ export function checkBrokerVersion(version: string): BrokerSupport {
     );
   }
   return parsed[0] === 2 && parsed[1] === 12 ? "recommended" : "supported";
-}
-
-function isTooOld(version: Version): boolean {
-  if (isBelow(version, OLDEST)) return true;
-  return version[0] === 2 && version[1] === 11 && isBelow(version, OLDEST_2_11);
 }
 
 function parseVersion(text: string): Version | undefined {

@@ -5,9 +5,8 @@ import { refusalOf } from "./refusal.ts";
 
 describe("checkBrokerVersion", () => {
   test.each([
-    ["2.10.28", "supported"],
-    ["2.10.29", "supported"],
     ["2.11.2", "supported"],
+    ["2.11.11", "supported"],
     ["2.12.0", "recommended"],
     ["2.12.15", "recommended"],
     ["v2.12.15", "recommended"],
@@ -20,12 +19,12 @@ describe("checkBrokerVersion", () => {
   });
 
   test.each([
-    ...["2.9.10", "2.9.25", "2.10.0", "2.10.27", "2.11.0", "2.11.1", "2.8.4", "1.12.15", "0.9.6"],
+    ...["2.9.10", "2.9.25", "2.10.0", "2.10.29", "2.11.0", "2.11.1", "2.8.4", "1.12.15", "0.9.6"],
     ...["", "2.12", "2.12.x", "latest", "2.12.15 x"],
   ])("%j is too old or no version", (version) => {
     const error = refusalOf(() => checkBrokerVersion(version));
     expect(error.code).toBe("BROKER_TOO_OLD");
-    expect(error.message).toContain("2.10.28");
+    expect(error.message).toContain("2.11.2 or newer");
     expect(error.message).toContain(version);
     expect(error.details["received"]).toBe(version);
   });

@@ -37,7 +37,7 @@ test.each([
 
 test.each([
   ["2.12.15", "nats-server 2.12.15, recommended"],
-  ["2.10.28", "nats-server 2.10.28, supported"],
+  ["2.11.2", "nats-server 2.11.2, supported"],
 ])("nats-server %s: %s", (version, message) => {
   expect(checkVersion(version)).toMatchObject({ status: "ok", message });
 });

@@ -1,0 +1,15 @@
+import type { Reporter, TestModule } from "vitest/node";
+
+/** Ends the output with a line for each test that failed: whoever sees only its end knows them all. */
+export class FailureList implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    for (const module of modules) {
+      const place = [module.project.name, module.relativeModuleId].filter(Boolean).join(" ");
+      const failed = [...module.children.allTests("failed")].map(({ fullName }) => fullName);
+      const broken = module.errors().map(({ message }) => message.split("\n", 1)[0]);
+      for (const what of [...failed, ...broken]) {
+        process.stderr.write(`failed: ${place} > ${what}\n`);
+      }
+    }
+  }
+}
