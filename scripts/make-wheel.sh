@@ -8,7 +8,8 @@
 #       clash with others in the same process
 #   scripts/make-wheel.sh LIBRARY NOTICES PLATFORM DIRECTORY
 #       into DIRECTORY: of a libpserver that is linked already with all that it needs, and stripped, and of the
-#       directories licenses and sboms in NOTICES; ends with an error if it needs more than PLATFORM has
+#       directories licenses and sboms in NOTICES; ends with an error if it needs more than PLATFORM has; named after
+#       the oldest that has all
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/python-modules.sh
@@ -82,11 +83,11 @@ case $# in
     rm -rf "$notices"
     mkdir -p "$notices"
     collect_licenses
-    settings=("PSERVER_BUILD=$PWD/build") repair=()
+    settings=("PSERVER_BUILD=$PWD/build")
     ;;
   4)
     library=$(realpath "$1") notices=$2 platform=$3 directory=$4
-    settings=("PSERVER_LIBRARY=$library") repair=(--only-plat --plat "$platform")
+    settings=("PSERVER_LIBRARY=$library")
     # Python's own name of the platform that it runs on, which the name of the wheel is made of.
     export _PYTHON_HOST_PLATFORM=linux-${platform#manylinux_*_*_}
     ;;
@@ -95,12 +96,15 @@ esac
 logged "$TOOLS/bin/pip" wheel -q --no-deps -w "$scratch" src/client/python \
   "${settings[@]/#/--config-settings=cmake.define.}" \
   --config-settings="cmake.define.PSERVER_NOTICES=$(realpath "$notices")" || explain "it cannot be built"
-logged env PATH="$PWD/$TOOLS/bin:$PATH" "$TOOLS/bin/auditwheel" repair "${repair[@]}" -w "$scratch/repaired" \
-  "$scratch"/*.whl || explain "its libraries cannot be carried"
+logged env PATH="$PWD/$TOOLS/bin:$PATH" "$TOOLS/bin/auditwheel" repair -w "$scratch/repaired" "$scratch"/*.whl ||
+  explain "its libraries cannot be carried"
 
+wheel=$(basename "$scratch"/repaired/*.whl .whl)
+# auditwheel names the oldest platform that has all symbols, and knows --plat for this machine's processor alone.
+if [[ -n ${platform:-} && $(printf '%s\n' "${wheel##*-}" "$platform" | sort -V | tail -n 1) != "$platform" ]]; then
+  fail "expected a library for $platform; received one that needs ${wheel##*-}"
+fi
 mkdir -p "$directory"
 if (($# == 0)); then rm -f "$directory"/*.whl; fi
-for wheel in "$scratch"/repaired/*.whl; do
-  mv "$wheel" "$directory/"
-  printf '%s\n' "$directory/${wheel##*/}"
-done
+mv "$scratch/repaired/$wheel.whl" "$directory/"
+printf '%s\n' "$directory/$wheel.whl"

@@ -95,7 +95,7 @@ const CARRIED = ["openssl", "msgpack-c", "nats.c", "ziglang"];
 const CONTENT_HASH = "ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73";
 
 const wheelOf = (architecture: string) =>
-  `nats_pserver-${VERSION}-py3-none-manylinux_2_28_${architecture}.whl`;
+  `nats_pserver-${VERSION}-py3-none-manylinux_2_26_${architecture}.whl`;
 
 /** Stands for the files of a release: their names and hashes are what counts. */
 async function files(): Promise<string> {
@@ -160,4 +160,18 @@ describe("the list of parts", () => {
       "expected the tarball, or a wheel for a known architecture; received",
     );
   });
+});
+
+test("a wheel is refused whose library needs a newer system than its name says", async () => {
+  const directory = await scratch();
+  const library = join(packageRoot(), "build/lib/libpserver.so");
+  const architecture = process.arch === "arm64" ? "aarch64" : "x86_64";
+  // With the machine's own libraries: no machine that tests run on is as old as glibc 2.17.
+  const args = [library, directory, `manylinux_2_17_${architecture}`, join(directory, "wheels")];
+  const script = join(packageRoot(), "scripts/make-wheel.sh");
+  const { status, stderr } = spawnSync(script, args, { encoding: "utf8" });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(
+    /^wheel: expected a library for manylinux_2_17_\w+; received one that needs manylinux_2_\d+_\w+\n$/,
+  );
 });
