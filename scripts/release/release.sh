@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 readonly BUILT=build/release
 readonly ARCHITECTURES=(x86_64 aarch64)
 # Stays there, because it is large.
-readonly ZIG=.tools/zig
+readonly ZIG=$PWD/.tools/zig
 
 fail() {
   printf 'release: %s\n' "$*" >&2
