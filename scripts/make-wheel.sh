@@ -83,7 +83,8 @@ case $# in
     rm -rf "$notices"
     mkdir -p "$notices"
     collect_licenses
-    settings=("PSERVER_BUILD=$PWD/build")
+    # CMake remembers what an earlier build was given.
+    settings=("PSERVER_BUILD=$PWD/build" PSERVER_LIBRARY=)
     ;;
   4)
     library=$(realpath "$1") notices=$2 platform=$3 directory=$4

@@ -69,8 +69,9 @@ apt-get install -y -q --download-only --no-install-recommends python3 >"$directo
   fail "Python of Debian $RELEASE cannot be fetched: $(tail -n 1 "$directory/log")"
 unpack_packages "$root" "$directory"/debian/cache/archives/*.deb
 if [[ $architecture == "$(uname -m)" ]]; then
-  loaders=("$root"/lib*/ld-linux-*.so.?)
-  runner=("${loaders[0]}" --library-path "$root/lib/$architecture-linux-gnu:$root/usr/lib/$architecture-linux-gnu")
+  libraries=$root/lib/$architecture-linux-gnu
+  loaders=("$libraries"/ld-linux-*.so.?)
+  runner=("${loaders[0]}" --library-path "$libraries")
   forks=forks
 else
   provide_packages "wheels cannot be tried"

@@ -18,6 +18,9 @@ const ROOT = join(import.meta.dirname, "../..");
 /** Debian's names of architectures. */
 const DEBIAN = { x86_64: "amd64", aarch64: "arm64" };
 
+/** How npm marks what only development needs. */
+const DEVELOPMENT = "cdx:npm:package:development";
+
 /** Files in which `make build` says which packages are bundled. */
 const BUNDLED = ["dist/licenses.txt", "dist/page/licenses.txt"];
 
@@ -62,17 +65,16 @@ function wheelSbom({ carried, architecture, version, time }) {
 }
 
 /**
- * Returns the document of a release. `production` and `all` are what `npm sbom` prints without and with what only
- * development needs; `bundled` are the packages, as `name@version`, that the tarball contains. `files` are the
- * tarball and the wheels: `name` and `sha256` of each.
+ * Returns the document of a release. `npm` is what `npm sbom` prints; `direct` are the packages, as `name@version`,
+ * that ours depends on, `bundled` those that the tarball contains. `files` are the tarball and the wheels: `name` and `sha256` of each.
  * @throws if a bundled package is not locked, or a file is neither the tarball nor a wheel.
  */
-function releaseSbom({ carried, production, all, bundled, files, version, time }) {
-  const packages = npmComponents(production, all, bundled);
-  const artifacts = files.map((file) => artifactOf(file, carried, production, version));
+function releaseSbom({ carried, npm, direct, bundled, files, version, time }) {
+  const packages = npmComponents(npm, bundled);
+  const artifacts = files.map((file) => artifactOf(file, carried, npm, version));
   const libraries = artifacts.flatMap(({ libraries }) => libraries);
   const unique = new Map([...packages, ...libraries].map((each) => [each["bom-ref"], each]));
-  const edges = all.dependencies.filter(({ ref }) => unique.has(ref));
+  const edges = npm.dependencies.filter(({ ref }) => unique.has(ref));
   const root = { type: "application", "bom-ref": "release", name: "nats-pserver", version };
   return documentOf({
     time,
@@ -83,7 +85,7 @@ function releaseSbom({ carried, production, all, bundled, files, version, time }
       ...artifacts.map(({ component, libraries, isTarball }) => ({
         ref: component["bom-ref"],
         dependsOn: isTarball
-          ? topLevel(all, packages)
+          ? [...direct, ...bundled]
           : libraries.map((library) => library["bom-ref"]),
       })),
       ...edges.map(({ ref, dependsOn }) => ({
@@ -94,8 +96,9 @@ function releaseSbom({ carried, production, all, bundled, files, version, time }
   });
 }
 
-function npmComponents(production, all, bundled) {
-  const locked = new Map(all.components.map((each) => [each["bom-ref"], each]));
+/** The packages that users get, and those that they get as a part of ours. */
+function npmComponents(npm, bundled) {
+  const locked = new Map(npm.components.map((each) => [each["bom-ref"], each]));
   const inside = bundled.map((ref) => {
     const { properties: _, ...component } = locked.get(ref) ?? {};
     if (component.name === undefined) {
@@ -104,21 +107,16 @@ function npmComponents(production, all, bundled) {
     const properties = [{ name: "cdx:npm:package:bundled", value: "true" }];
     return { ...component, scope: "required", properties };
   });
-  return [...production.components, ...inside];
+  // `npm sbom --omit=dev` also leaves out what both users and development need.
+  const isForUsers = ({ properties }) => !properties.some(({ name }) => name === DEVELOPMENT);
+  return [...npm.components.filter(isForUsers), ...inside];
 }
 
-/** What the package itself depends on, or contains. */
-function topLevel(all, packages) {
-  const known = new Set(packages.map((each) => each["bom-ref"]));
-  const own = all.dependencies.find(({ ref }) => ref === all.metadata.component["bom-ref"]);
-  return own.dependsOn.filter((ref) => known.has(ref));
-}
-
-function artifactOf({ name, sha256 }, carried, production, version) {
+function artifactOf({ name, sha256 }, carried, npm, version) {
   const common = { version, hashes: [{ alg: "SHA-256", content: sha256 }] };
   if (name.endsWith(".tgz")) {
     // npm calls it by the name of the directory.
-    const component = { ...production.metadata.component, name: "nats-pserver", ...common };
+    const component = { ...npm.metadata.component, name: "nats-pserver", ...common };
     return { isTarball: true, libraries: [], component };
   }
   const [, architecture] = /_(x86_64|aarch64)\.whl$/.exec(name) ?? [];
@@ -146,8 +144,8 @@ function documentOf({ time, component, components, dependencies }) {
 }
 
 /** From the lock file: what is installed also depends on the machine. */
-async function npmSbom(...options) {
-  const args = ["sbom", "--sbom-format=cyclonedx", "--package-lock-only", ...options];
+async function npmSbom() {
+  const args = ["sbom", "--sbom-format=cyclonedx", "--package-lock-only"];
   const most = { cwd: ROOT, maxBuffer: 64 * 1024 * 1024 };
   const { stdout } = await promisify(execFile)("npm", args, most);
   return JSON.parse(stdout);
@@ -174,17 +172,18 @@ async function main([kind, argument]) {
       `usage: SOURCE_DATE_EPOCH=SECONDS node ${basename(import.meta.filename)} wheel ARCHITECTURE | release DIRECTORY`,
     );
   }
+  const { version, dependencies } = await readJson("package.json");
   const common = {
     carried: await readJson("scripts/release/carried-libraries.json"),
-    version: (await readJson("package.json")).version,
+    version,
     time: new Date(epoch * 1000).toISOString(),
   };
   if (kind === "wheel") return wheelSbom({ ...common, architecture: argument });
   const texts = await Promise.all(BUNDLED.map((path) => readFile(join(ROOT, path), "utf8")));
   return releaseSbom({
     ...common,
-    production: await npmSbom("--omit=dev"),
-    all: await npmSbom(),
+    npm: await npmSbom(),
+    direct: Object.entries(dependencies).map(([name, exact]) => `${name}@${exact}`),
     bundled: texts.flatMap(packagesIn),
     files: await filesIn(argument),
   });
