@@ -135,10 +135,7 @@ export function renderVectors(directory) {
 }
 
 const cName = (dtype) => `PSERVER_${dtype.toUpperCase()}`;
-const encodingName = (encoding) =>
-  ["int8", "e3m0"].includes(encoding)
-    ? `PSERVER_ENCODING_${encoding.toUpperCase()}`
-    : cName(encoding);
+const encodingName = (encoding) => `PSERVER_ENCODING_${encoding.toUpperCase()}`;
 const cNumber = (number) =>
   ({ NaN: "NAN", Infinity: "INFINITY", "-Infinity": "-INFINITY" })[number] ?? number;
 const cList = (type, numbers) => `(${type}[]){${[...numbers, 0].map(cNumber).join(", ")}}`;

@@ -19,6 +19,17 @@ export function descendants(root: number): number[] {
   return [...found];
 }
 
+/** Signals a process and its {@link descendants}; those that have ended meanwhile need none. */
+export function signalAll(root: number, signal: "SIGSTOP" | "SIGCONT"): void {
+  for (const pid of descendants(root)) {
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+  }
+}
+
 /** Returns the parent of a process; 0 if the process has ended. */
 function parentOf(pid: number): number {
   try {

@@ -5,7 +5,7 @@ import { LineProcess } from "../line-process.ts";
 import { rawStepsName } from "../steps/raw-steps.ts";
 import type { StepMaker } from "../steps/step-times.ts";
 import type { TrainingStep } from "../steps/training-step.ts";
-import { descendants } from "./descendants.ts";
+import { descendants, signalAll } from "./descendants.ts";
 import type { PeerDescription } from "./peers.ts";
 
 const PROGRAM = join(packageRoot(), "bench", "peers", "peer.py");
@@ -54,16 +54,26 @@ export async function startPeer(
   description: PeerDescription,
 ): Promise<RunningPeer> {
   const { name } = description;
+  // Some peers poll without a pause, which would take a processor from whoever has its turn.
+  const inTurn = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    signalAll(trainer.pid, "SIGCONT");
+    try {
+      return await work();
+    } finally {
+      signalAll(trainer.pid, "SIGSTOP");
+    }
+  };
   const variables = { PYTHONDONTWRITEBYTECODE: "1", OMP_NUM_THREADS: "1" };
   const trainer = LineProcess.start(path, args, variables);
   const stop = async (): Promise<void> => {
+    signalAll(trainer.pid, "SIGCONT");
     await trainer.call("close").catch(() => undefined);
     await trainer.stop();
   };
   try {
-    const [versions = ""] = await trainer.call("open");
+    const [versions = ""] = await inTurn(() => trainer.call("open"));
     const maker = async (step: TrainingStep): Promise<StepMaker> => {
-      await trainer.call(...creation(step));
+      await inTurn(() => trainer.call(...creation(step)));
       return {
         name,
         // Peers keep everything in memory.
@@ -74,7 +84,7 @@ export async function startPeer(
             pid,
           })),
         run: async (durationMs) => {
-          const found = await trainer.numbers("run", durationMs);
+          const found = await inTurn(() => trainer.numbers("run", durationMs));
           const [steps = Number.NaN, startMs = 0, endMs = 0] = found;
           return { steps, startMs, endMs };
         },

@@ -148,8 +148,8 @@ export class ClientParts {
   readonly #seen: SeenVersions = new SeenVersions();
   readonly #errors: RoundingErrors = new RoundingErrors();
   /**
-   * Whether the connection for records is back, but it is not known since whether the broker holds the same job: a
-   * record must not get into another one. A host says so; where none is, none has made another job.
+   * Whether the connection for records is back, but no host has said since that the broker holds the same job: a record
+   * must not get into another one.
    */
   #awaitsHost = false;
 
@@ -167,8 +167,7 @@ export class ClientParts {
       ...{ requests: this.requests, subjects, trainer },
       onEnded: () => this.sender.pause(),
       onJoined: (reply) => this.#joined(reply),
-      onHeld: () => this.#goOn(),
-      onNobody: () => this.#goOn(),
+      onHeld: () => this.#held(),
       onLost: fail,
     });
     wire.listen({
@@ -218,7 +217,7 @@ export class ClientParts {
     this.sender.start(session);
   }
 
-  #goOn(): void {
+  #held(): void {
     if (!this.#awaitsHost) return;
     this.#awaitsHost = false;
     this.sender.reconnected();

@@ -23,7 +23,6 @@ const SCENARIOS = {
     "a record that is refused for good ends the call, and what waits is not sent",
     "after a reconnect what has no PubAck is sent at once, what has one is asked for",
     "after a reconnect no record is sent before a host has renewed the lease",
-    "after a reconnect records are sent at once where no host is",
     "in a new session only what was stored nowhere is sent again, numbered anew",
     "a shard gets no number above done + 1,024",
     "at most the bytes of the window are in flight, something larger alone",

@@ -1,5 +1,8 @@
 import type { Reporter, TestModule } from "vitest/node";
 
+/** Characters of a line; an error may hold the output of a program. */
+const LINE_MAX = 200;
+
 /** Ends the output with a line for each test that failed: whoever sees only its end knows them all. */
 export class FailureList implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
@@ -8,7 +11,8 @@ export class FailureList implements Reporter {
       const failed = [...module.children.allTests("failed")].map(({ fullName }) => fullName);
       const broken = module.errors().map(({ message }) => message.split("\n", 1)[0]);
       for (const what of [...failed, ...broken]) {
-        process.stderr.write(`failed: ${place} > ${what}\n`);
+        const line = `failed: ${place} > ${what}`.slice(0, LINE_MAX);
+        process.stderr.write(`${line}\n`);
       }
     }
   }

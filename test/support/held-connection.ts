@@ -3,7 +3,8 @@ import type { NatsConnection } from "@nats-io/transport-node";
 /**
  * A connection whose requests end late: `answered` is called and awaited with the subject of each request once its
  * answer is there. So a test decides what others do between a look of a command and its next write. Answers come in the
- * order of the broker's: while one is held up, so is that of the same request sent again.
+ * order of the broker's: while one is held up, so are that of the same request sent again, and those to PINGs, so that no
+ * deadline counts the time.
  */
 export function heldConnection(
   connection: NatsConnection,
@@ -17,5 +18,10 @@ export function heldConnection(
     await held;
     return answer;
   };
-  return Object.create(connection, { request: { value: request } }) as NatsConnection;
+  const flush: NatsConnection["flush"] = async () => {
+    await line;
+    await connection.flush();
+  };
+  const changed = { request: { value: request }, flush: { value: flush } };
+  return Object.create(connection, changed) as NatsConnection;
 }

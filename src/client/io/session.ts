@@ -28,8 +28,6 @@ interface SessionShellDeps {
   readonly onJoined: (reply: JoinReply) => void;
   /** A host of the job that was joined has given or renewed the lease. */
   readonly onHeld: () => void;
-  /** No host is there, so that none has made another job. */
-  readonly onNobody: () => void;
   /** The client can do nothing more. */
   readonly onLost: (error: PserverError) => void;
 }
@@ -235,10 +233,7 @@ export class Session implements SessionCommands, SessionListener {
         body: () => encodeMessage(body()),
         read: ({ fields }) => fields,
         deadline,
-        nobody: () => {
-          this.#options.onNobody();
-          return this.#noHost();
-        },
+        nobody: () => this.#noHost(),
       });
       if (HOLDS_LEASE.includes(verb)) this.#heldAtMs = Math.max(this.#heldAtMs, askedAtMs);
       return fields;

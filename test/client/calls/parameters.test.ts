@@ -31,7 +31,6 @@ function prepare(): { session: ReadySession; parameters: Parameters; deadline: D
     onEnded: () => {},
     onJoined: () => {},
     onHeld: () => {},
-    onNobody: () => {},
     onLost: () => {},
   });
   const positions = new Positions({ journalReplaced: () => {} });

@@ -52,7 +52,6 @@ class Rig {
       onHeld: () => {
         this.held += 1;
       },
-      onNobody: () => {},
       onLost: (error) => this.lost.push(error),
     });
     onTestFinished(() => this.session.stop());

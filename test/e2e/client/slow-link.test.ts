@@ -17,7 +17,8 @@ const BYTES_PER_SECOND = 500_000;
 /** Of 8 blocks, two of each shard. */
 const ELEMENTS = (8 * MIB) / 4;
 const PAYLOAD_BYTES = ELEMENTS * 4;
-const MOST_BYTES = 1.05 * PAYLOAD_BYTES;
+/** On a busy machine a host may take so long that one block is asked for twice. */
+const MOST_BYTES = 1.5 * PAYLOAD_BYTES;
 
 let job: TestJob;
 let link: SlowLink;

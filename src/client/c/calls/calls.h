@@ -259,9 +259,6 @@ struct ps_lifecycle {
   const struct ps_identity *identity;
   struct ps_requests *requests;
   struct ps_session_core *core;
-  /** Tells that no host is there. */
-  void (*nobody)(void *owner);
-  void *owner;
   /** When the job was made that was joined, by which hosts tell it from another one of its name; "" before. */
   char made[PS_MADE_SIZE];
 };
@@ -348,8 +345,6 @@ struct ps_session_deps {
   void (*began)(void *owner, uint64_t session, const struct ps_job_terms *terms, int64_t now_ms);
   /** Tells that a host of the job that was joined has given or renewed the lease. */
   void (*held)(void *owner);
-  /** Tells that no host is there, so that none has made another job. */
-  void (*nobody)(void *owner);
   /** Tells that the client can do nothing more. */
   void (*lost)(void *owner, pserver_status code, const char *text);
 };

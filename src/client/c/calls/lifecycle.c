@@ -38,13 +38,6 @@ static pserver_status no_host(struct ps_ask *ask) {
   return ps_detail_text("job", job);
 }
 
-static pserver_status nobody(struct ps_ask *ask) {
-  const struct ps_lifecycle_request *request = ask->context;
-  const struct ps_lifecycle *lifecycle = request->lifecycle;
-  lifecycle->nobody(lifecycle->owner);
-  return no_host(ask);
-}
-
 struct ps_failure *ps_lifecycle_failure(const struct ps_lifecycle_request *request) {
   struct ps_failure *failure = ps_failure_of_last();
   if (failure->references > 0) failure->received = request->received;
@@ -77,7 +70,7 @@ static void ask_now(struct ps_lifecycle_request *request) {
   const struct ps_identity *identity = request->lifecycle->identity;
   request->ask = (struct ps_ask){.write = write_request,
                                  .read = read_request,
-                                 .nobody = nobody,
+                                 .nobody = no_host,
                                  .refused = note_received,
                                  .context = request};
   request->group = (struct ps_ask_group){.asks = &request->ask,

@@ -178,11 +178,7 @@ static void session_began(void *owner, uint64_t number, int64_t now_ms) {
 void ps_session_init(struct ps_session *session, const struct ps_session_deps *deps) {
   *session = (struct ps_session){
       .deps = *deps,
-      .lifecycle = {.identity = deps->identity,
-                    .requests = deps->requests,
-                    .core = &session->core,
-                    .nobody = deps->nobody,
-                    .owner = deps->owner},
+      .lifecycle = {.identity = deps->identity, .requests = deps->requests, .core = &session->core},
       .core = {.commands = &session->commands, .listener = &session->listener},
       .commands = {.owner = session,
                    .rejoin = rejoin,

@@ -287,8 +287,8 @@ static void on_session_began(void *owner, uint64_t session, const struct ps_job_
   ps_sender_start(&client->sender, session, waits_for_steps, now_ms);
 }
 
-/** Sends on after the connection for records was lost: no host has made another job meanwhile. */
-static void send_on(void *owner) {
+/** Sends on after the connection for records was lost. */
+static void on_session_held(void *owner) {
   struct ps_client *client = owner;
   if (!client->awaits_host) return;
   client->awaits_host = false;
@@ -359,8 +359,7 @@ static pserver_status compose(struct ps_client *client, size_t in_flight_bytes) 
                                                               .owner = client,
                                                               .ended = on_session_ended,
                                                               .began = on_session_began,
-                                                              .held = send_on,
-                                                              .nobody = send_on,
+                                                              .held = on_session_held,
                                                               .lost = on_lost});
   ps_steps_init(&client->steps, &(struct ps_steps_deps){.session = &client->session,
                                                         .positions = &client->positions,
