@@ -36,7 +36,7 @@ import numpy as np
 import pserver
 
 def train(expected):
-    with pserver.connect() as ps:
+    with pserver.connect(trainer=os.environ["PSERVER_TRAINER"]) as ps:
         if ps.begin_init():
             ps.init_param("w", np.arange(5, dtype=np.float32))
             ps.finish_init()
