@@ -34,7 +34,7 @@ const config: KnipConfig = {
   // What a test examines by itself may be exported for it, if its own file uses it.
   ignoreExportsUsedInFile: isProduction,
   exclude: ["duplicates"],
-  ignoreBinaries: ["make", "mkfifo", "mount", "umount", "openssl"],
+  ignoreBinaries: ["make", "mkfifo", "mount", "umount", "openssl", "systemd-analyze"],
   // Run by the Makefile; read as data by an example; part of a package that is named.
   ignoreDependencies: ["@biomejs/biome", "mnist", "@nats-io/nats-core"],
 };

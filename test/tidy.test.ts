@@ -34,9 +34,12 @@ const TEXT = new Set([
   ".json",
   ".md",
   ".py",
+  ".service",
   ".sh",
   ".toml",
+  ".tpl",
   ".ts",
+  ".yaml",
   ".yml",
 ]);
 

@@ -53,7 +53,8 @@ build_package() {
 build_all() {
   local architecture
   mkdir -p "$source" "$out"
-  git archive HEAD | tar -x -C "$source"
+  # With the same modes for root, for whom tar keeps them, and for others.
+  git -c tar.umask=0022 archive HEAD | tar -x -C "$source"
   (build_package)
   for architecture in "${ARCHITECTURES[@]}"; do
     say "building the wheel for $architecture"

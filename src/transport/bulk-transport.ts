@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { createConnection, type Socket } from "node:net";
+import { createConnection, type OnReadOpts, type Socket } from "node:net";
 import { rootCertificates, type TLSSocket } from "node:tls";
 import {
   type NatsConnection,
@@ -11,6 +11,7 @@ import {
 } from "@nats-io/transport-node";
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
 import { checkBrokerVersion } from "../protocol/broker-version.ts";
+import { defined } from "../protocol/fields.ts";
 import { ensureError, PserverError } from "../protocol/index.ts";
 import { HEADER_BYTES_MAX } from "../protocol/limits.ts";
 import { errnoCode } from "../system/file-errors.ts";
@@ -177,6 +178,8 @@ interface WatchedOptions extends BulkConnectionOptions {
  */
 class BulkTransport extends NodeTransport {
   #address: Address | undefined;
+  /** Whether TLS is wanted before the broker has said that it offers it. */
+  #asksForTls = false;
   /** The socket until it is connected. */
   #dialled: Socket | undefined;
   /** The lender of each chunk that has not been handled yet. */
@@ -196,6 +199,7 @@ class BulkTransport extends NodeTransport {
    * input an error that nats.js treats as no answer, because another attempt may find a broker.
    */
   override async connect(address: Address, options: WatchedOptions): Promise<void> {
+    this.#asksForTls = typeof options.tls === "object" && options.tls !== null;
     this.#lending = options.lending;
     this.#drops = options.drops;
     this.#onMalformed = options.onMalformed;
@@ -217,30 +221,40 @@ class BulkTransport extends NodeTransport {
     if (this.#malformed !== undefined) throw notFromBroker(this.#malformed);
   }
 
-  /** Dials a socket that reads whole messages; in everything else it behaves as an ordinary one. */
+  /**
+   * Dials a socket that reads whole messages; in everything else it behaves as an ordinary one. TLS reads its socket
+   * itself, so where it is asked for the socket is an ordinary one.
+   */
   override dial(address: Address): Promise<Socket> {
     this.#address = address;
+    if (this.#asksForTls) return this.#dial(address);
+    const assembler = new FrameAssembler(
+      ({ bytes, lender }) => {
+        if (lender !== undefined) this.#lenders.set(bytes, lender);
+        // The stock transport listens to this event, which a socket with `onread` does not emit.
+        this.#dialled?.emit("data", bytes);
+      },
+      this.#lending,
+      this.#drops,
+    );
+    return this.#dial(address, {
+      buffer: () => assembler.target(),
+      callback: (bytes) => {
+        const socket = this.#dialled;
+        if (socket === undefined) return false;
+        this.#take(assembler, bytes, socket);
+        return this.#mayReadOn(socket);
+      },
+    });
+  }
+
+  #dial({ hostname, port }: Address, onread?: OnReadOpts): Promise<Socket> {
     return new Promise((resolve, reject) => {
-      const assembler = new FrameAssembler(
-        ({ bytes, lender }) => {
-          if (lender !== undefined) this.#lenders.set(bytes, lender);
-          // The stock transport listens to this event, which a socket with `onread` does not emit.
-          socket.emit("data", bytes);
-        },
-        this.#lending,
-        this.#drops,
-      );
-      const socket: Socket = createConnection({
-        host: address.hostname,
-        port: address.port,
+      const socket = createConnection({
+        host: hostname,
+        port,
         noDelay: true,
-        onread: {
-          buffer: () => assembler.target(),
-          callback: (bytes) => {
-            this.#take(assembler, bytes, socket);
-            return this.#mayReadOn(socket);
-          },
-        },
+        ...defined({ onread }),
       });
       this.#dialled = socket;
       const failed = (error: Error): void => reject(error);
@@ -296,16 +310,19 @@ class BulkTransport extends NodeTransport {
   }
 
   /**
-   * Starts TLS. It reads the socket itself, so it gets an ordinary one. This machine must trust the
+   * Starts TLS. It reads the socket itself, so it gets an ordinary one: a new one, if only the broker asks for TLS. This
+   * machine must trust the
    * certificate, unless options name others to trust, and it must be for the host that was dialled.
    */
   override async startTLS(): Promise<TLSSocket> {
     if (this.#address === undefined) return super.startTLS();
-    this.socket.destroy();
-    this.socket = await super.dial(this.#address);
-    // The greeting comes again on the new socket: the first one is dropped.
-    this.yields = [];
-    await this.peekInfo();
+    if (!this.#asksForTls) {
+      this.socket.destroy();
+      this.socket = await this.#dial(this.#address);
+      // The greeting comes again on the new socket: the first one is dropped.
+      this.yields = [];
+      await this.peekInfo();
+    }
     this.yields = [greetingIn(this.yields)];
     const { tls } = this.options;
     const trusted = tls?.caFile === undefined ? { ca: trustedCertificates() } : {};

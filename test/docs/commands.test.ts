@@ -3,26 +3,12 @@
 // files that other lines name are there. It runs nothing.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
-import type { Command } from "commander";
 import { describe, expect, test } from "vitest";
-import { createProgram } from "../../src/cli/program.ts";
-import { legionCommand } from "../../src/cli/run/run-legion.ts";
+import { makeProgram } from "../support/command-line.ts";
 import { commandLines, readExamples } from "./fenced-examples.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const examples = readExamples();
-
-/** Makes the programs with commands that do nothing. */
-function makeProgram(name: "pserver" | "legion"): Command {
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const { signal } = new AbortController();
-  const context = { stdin, stdout, stderr, environment: {}, signal, setExitCode: () => {} };
-  if (name === "legion") return legionCommand(async () => {});
-  const program = createProgram(context, { json: false, paint: (_, text) => text });
-  for (const command of program.commands) command.action(() => {});
-  return program;
-}
 
 /** Splits a line into its commands, and these into words, as a shell does; leaves out comments. */
 function commands(line: string): string[][] {

@@ -66,7 +66,9 @@ test("every document can be reached from docs/README.md", () => {
 
 test("every document that a source names is there", () => {
   const named = files
-    .filter((path) => /\.(?:ts|mjs|c|h|py|sh|conf|json)$/.test(path))
+    .filter((path) =>
+      /(?:\.(?:ts|mjs|c|h|py|sh|conf|json|ya?ml|service|env)|Dockerfile)$/.test(path),
+    )
     .flatMap((path) => read(path).match(/\bdocs\/[\w/.-]*\w\.md\b/g) ?? []);
   expect(named).toContain("docs/reference/errors.md");
   expect([...new Set(named)].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);

@@ -84,7 +84,7 @@ function describeAccess(ready: ServerReady): [title: string, text: string][] {
 const PORT_DEFAULT = 4222;
 
 /** Port of HTTP; any free one is taken if another process has it. */
-const HTTP_PORT_DEFAULT = 4280;
+export const HTTP_PORT_DEFAULT = 4280;
 const HOSTS_MAX = 64;
 
 /** Numbers of brokers that a cluster may have: of an even number, no more may fail than of one less. */

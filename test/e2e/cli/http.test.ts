@@ -94,6 +94,14 @@ test.skipIf(PROMTOOL === undefined)("promtool accepts the alert rules", () => {
   expect([checked.status, checked.stderr]).toEqual([0, ""]);
 });
 
+test.skipIf(PROMTOOL === undefined)("promtool accepts the configuration of compose.yaml", () => {
+  const file = join(packageRoot(), "deploy", "prometheus", "prometheus.yml");
+  // Without the files that it names: the token is made where it runs.
+  const args = ["check", "config", "--syntax-only", file];
+  const checked = spawnSync(PROMTOOL ?? "", args, { encoding: "utf8" });
+  expect([checked.status, checked.stderr]).toEqual([0, ""]);
+});
+
 test("the metrics of all hosts of a command are those of the training", async () => {
   const server = await up("--hosts", "2", "--http-trainers");
   const client = await trainer(server, "a");

@@ -64,6 +64,13 @@ async function connectedTo({ port }: FakeBroker): Promise<void> {
   onTestFinished(() => connection.close());
 }
 
+test("an address with tls:// is dialled once, so that no broker logs a connection that broke off", async () => {
+  const broker = await fakeWithTls();
+  onTestFinished(() => broker.close());
+  await connectedTo(broker);
+  expect(broker.dialled).toBe(1);
+});
+
 describe("a broker without TLS gets nothing from an address with tls://", () => {
   test("of the client, with its password", async () => {
     const plain = await fake();
