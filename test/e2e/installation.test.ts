@@ -162,6 +162,8 @@ describe("the package", () => {
       );
     }
     expect(licenses).toMatch(/^tweetnacl \d/m);
+    const ofPage = await readFile(join(root(), "dist", "page", "licenses.txt"), "utf8");
+    expect(ofPage).toMatch(/^uplot \d+\.\d+\.\d+\n\n.*MIT License/ms);
   });
 
   test("has types that need no other package than Node's", async () => {

@@ -1,9 +1,11 @@
 #include "wire/wire.h"
 
-#include <immintrin.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 /*
  * CRC-32 with the reflected polynomial 0xedb88320. Where the processor has carry-less multiplication, 64
@@ -15,7 +17,9 @@
 #define TABLES 8
 
 static uint32_t tables[TABLES][256];
+#if defined(__x86_64__)
 static bool multiplies;
+#endif
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 
 static void prepare(void) {

@@ -1,10 +1,10 @@
-// Proves that the age of what the wheel carries is looked at: `make check` ends with an error once the release of
-// Debian that wheels are built on gets no more security fixes.
+// Proves that the age of what released wheels carry is looked at: `make check` ends with an error once the release of
+// Debian that it comes from gets no more security fixes.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
-const SCRIPT = join(import.meta.dirname, "../../scripts/release-wheel.sh");
+const SCRIPT = join(import.meta.dirname, "../../scripts/release/build-wheel.sh");
 
 function checkAge(day: string): { readonly code: number | null; readonly said: string } {
   const { status, stderr } = spawnSync(SCRIPT, ["--check-age", day], { encoding: "utf8" });
