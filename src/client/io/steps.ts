@@ -1,5 +1,5 @@
 import type { Synchronization } from "../../protocol/config/index.ts";
-import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { parseEnterReply } from "../../protocol/messages/lifecycle-messages.ts";
 import {
   encodeStepRequest,
@@ -10,7 +10,7 @@ import { encodeClock } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Deadline } from "../calls/calls.ts";
-import { noteReplaced, type Positions } from "../core/shard-window.ts";
+import type { Positions } from "../core/shard-window.ts";
 import {
   newStepCall,
   type StepCall,
@@ -20,6 +20,7 @@ import {
 } from "../core/steps-core.ts";
 import type { Failure } from "../core/update-call.ts";
 import type { Requests } from "../wire/wire.ts";
+import { askOwner, type OwnerQuestion } from "./owner-questions.ts";
 import type { Session } from "./session.ts";
 import { toError, type UpdateSender, type UpdateSource } from "./update-sender.ts";
 
@@ -32,17 +33,11 @@ interface StepRequestDeps {
 }
 
 /**
- * Longest wait at the host: just shorter than the pause between repeats, so that the host never holds two
- * copies of one request.
- */
-const WAIT_MS = 900;
-
-/**
  * Waits until a shard knows the members of a revision and has closed a step; returns how far it is.
  * @throws TIMEOUT at the deadline, naming the members that are waited for.
  */
 async function askForStep(
-  { requests, subjects, trainer, positions }: StepRequestDeps,
+  { subjects, trainer, ...deps }: StepRequestDeps,
   wanted: {
     readonly shard: number;
     readonly revision: number;
@@ -52,28 +47,10 @@ async function askForStep(
   deadline: Deadline,
 ): Promise<StepReply> {
   const { shard, revision, step } = wanted;
-  while (true) {
-    try {
-      const reply = await requests.ask({
-        subject: subjects.step(shard, trainer),
-        body: () => {
-          const waitMs = Math.floor(Math.min(WAIT_MS, deadline.remainingMs));
-          return encodeStepRequest({ ...positions.get(shard), revision, step: step(), waitMs });
-        },
-        read: parseStepReply,
-        deadline,
-        nobody: () => new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard }),
-      });
-      positions.note(shard, reply);
-      return reply;
-    } catch (caught) {
-      const error = ensureError(caught);
-      if (reactionTo(error.code) !== "replaced") throw error;
-      noteReplaced(positions, shard, error);
-      // If the error names no newer journal, the next request would get it again at once.
-      await deadline.sleep(WAIT_MS / 10);
-    }
-  }
+  const subject = subjects.step(shard, trainer);
+  const body: OwnerQuestion<StepReply>["body"] = (at) =>
+    encodeStepRequest({ ...at, revision, step: step() });
+  return await askOwner(deps, { shard, subject, body, read: parseStepReply }, deadline);
 }
 
 /** Dependencies of Steps. */

@@ -19,7 +19,8 @@ import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { TensorLike } from "../../protocol/tensor.ts";
 import type { Deadline, NamedTensor } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
-import { noteReplaced, type Positions } from "../core/shard-window.ts";
+import type { Positions } from "../core/shard-window.ts";
+import { askOwner, type OwnerQuestion } from "../io/owner-questions.ts";
 import type { Session } from "../io/session.ts";
 import type { UpdateSender } from "../io/update-sender.ts";
 import type { Puller } from "../pull/puller.ts";
@@ -89,9 +90,6 @@ interface FragmentsDeps {
   /** The largest message the broker takes. */
   readonly payloadBytesMax: () => number;
 }
-
-/** Longest wait at a host; see `Steps`. */
-const WAIT_MS = 900;
 
 /** A trainer's part in the rounds of the fragments of a `diloco` job. */
 export class Fragments {
@@ -271,29 +269,15 @@ export class Fragments {
     wanted: { readonly fragment?: string; readonly version?: number },
     deadline: Deadline,
   ): Promise<FragmentsReply> {
-    const { requests, subjects, trainer, positions } = this.#deps;
-    while (true) {
-      try {
-        const reply = await requests.ask({
-          subject: subjects.fragments(shard, trainer),
-          body: () => {
-            const waitMs = Math.floor(Math.min(WAIT_MS, deadline.remainingMs));
-            return encodeFragmentsRequest({ ...positions.get(shard), ...wanted, waitMs });
-          },
-          read: parseFragmentsReply,
-          deadline,
-          nobody: () => new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard }),
-        });
-        positions.note(shard, reply);
-        return reply;
-      } catch (caught) {
-        const error = ensureError(caught);
-        if (reactionTo(error.code) !== "replaced") throw error;
-        noteReplaced(positions, shard, error);
-        // If the error names no newer journal, the next request would get it again at once.
-        await deadline.sleep(WAIT_MS / 10);
-      }
-    }
+    const { subjects, trainer } = this.#deps;
+    const subject = subjects.fragments(shard, trainer);
+    const body: OwnerQuestion<FragmentsReply>["body"] = (at) =>
+      encodeFragmentsRequest({ ...at, ...wanted });
+    return await askOwner(
+      this.#deps,
+      { shard, subject, body, read: parseFragmentsReply },
+      deadline,
+    );
   }
 
   async #namesOf(fragment: string, deadline: Deadline): Promise<readonly string[]> {
