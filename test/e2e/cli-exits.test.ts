@@ -112,7 +112,7 @@ describe("a command ends with", () => {
     const url = `nats://127.0.0.1:${broker.port}`;
     const { code, stdout, stderr } = await run([...args, "--url", url, "--job", "j"]);
     expect([code, stdout]).toEqual([4, ""]);
-    expect(stderr).toMatch(/BROKER_TOO_OLD: .*2\.10\.28 or newer.*received 2\.9\.10\nhint: /s);
+    expect(stderr).toMatch(/BROKER_TOO_OLD: .*2\.11\.2 or newer.*received 2\.9\.10\nhint: /s);
   });
 
   test("1: the doctor, if the broker is too old", async () => {

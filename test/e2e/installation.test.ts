@@ -348,7 +348,7 @@ describe.skipIf(SYSTEM_BROKER)("without a broker", () => {
     expect(await pserver("up")).toMatchObject({
       code: 4,
       stderr: expect.stringMatching(
-        /BROKER_TOO_OLD: .*expected nats-server 2\.10\.28 or newer.*received 2\.9\.10\nhint: "pserver setup" provides/s,
+        /BROKER_TOO_OLD: .*expected nats-server 2\.11\.2 or newer.*received 2\.9\.10\nhint: "pserver setup" provides/s,
       ),
     });
     const newer = join(home, "newer");

@@ -201,7 +201,7 @@ test.each(["2.8.4", "2.9.10", "2.11.1"])(
     environment["PSERVER_NATS_SERVER"] = await program("old", `echo nats-server: v${version}`);
     await expect(setUp()).rejects.toMatchObject({
       code: "BROKER_TOO_OLD",
-      message: expect.stringMatching(new RegExp(`2\\.10\\.28 or newer.*received ${version}`)),
+      message: expect.stringMatching(new RegExp(`2\\.11\\.2 or newer.*received ${version}`)),
     });
     expect(existsSync(mark)).toBe(false);
   },

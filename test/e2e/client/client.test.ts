@@ -144,7 +144,7 @@ describe("client", () => {
       const wrong = { big: new Float64Array(3 * 1024 * 1024) };
       await expect(client.getParams(["big"], { into: wrong })).rejects.toMatchObject({
         code: "BAD_DTYPE",
-        details: { parameter: "big", expected: "float32", received: "float64" },
+        details: { parameter: "big", expected: "Float32Array", received: "Float64Array" },
       });
       await expect(client.pullFull("big", { into: new Float32Array(3) })).rejects.toMatchObject({
         code: "BAD_LENGTH",

@@ -153,7 +153,7 @@ describe("once initialized", () => {
       [new Float32Array(3), "BAD_SHAPE", "4", "3"],
       [{ dtype: "float32", shape: [2, 2], data: good }, "BAD_SHAPE", "[4]", "[2,2]"],
       [{ dtype: "float32", shape: [4], data: new Float32Array(5) }, "BAD_LENGTH", "4", "5"],
-      [{ dtype: "float32", shape: [4], data: new Float64Array(4) }, "BAD_DTYPE", "float64"],
+      [{ dtype: "float32", shape: [4], data: new Float64Array(4) }, "BAD_DTYPE", "Float64Array"],
     ];
     for (const [tensor, code, ...texts] of cases) {
       for (const call of calls(tensor)) await refused(call, code, ...texts);

@@ -23,8 +23,6 @@ export class TracedPushes {
   readonly acknowledged: number[] = [];
   /** The codes of those of which it is known that they were not applied. */
   readonly refusals: string[] = [];
-  /** The message of the last error. */
-  lastMessage = "";
   readonly #refused: number[] = [];
   readonly #client: Client;
   #next = 0;
@@ -52,8 +50,7 @@ export class TracedPushes {
       await this.#client.sendGrads({ w }, { timeoutMs });
       this.acknowledged.push(bit);
     } catch (error) {
-      const { code, message } = error as PserverError;
-      this.lastMessage = message;
+      const { code } = error as PserverError;
       // NO_BROKER: the connection to a broker that was started again is not there yet.
       const expected = ["JOURNAL_FULL", "JOURNAL_FAULT", "OUTCOME_UNKNOWN", "NO_BROKER"];
       expect(expected).toContain(code);

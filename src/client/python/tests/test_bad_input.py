@@ -45,7 +45,11 @@ def ps(broker: Broker) -> Iterator[pserver.Client]:
 REFUSED: list[Refusal] = [
     (lambda ps: ps.push("bad", W[0], 1, 1), pserver.BadShape, '"bad": expected .*shape'),
     (lambda ps: ps.push("bad", W.astype("f8"), 1, 1), pserver.BadDtype, "float32.*float64"),
-    (lambda ps: ps.push("bad", W.astype("f2"), 1, 1), pserver.BadDtype, "float32; received float16"),
+    (
+        lambda ps: ps.push("bad", W.astype("f2"), 1, 1),
+        pserver.BadDtype,
+        "float32; received float16",
+    ),
     (lambda ps: ps.push("bad", [1.0], 1, 1), pserver.BadValue, "received list"),
     (lambda ps: ps.push("bad", W, np.nan, 1), pserver.BadValue, "alpha: .* finite"),
     (lambda ps: ps.push("bad", W, 1, "b"), pserver.BadValue, "beta: .* finite"),
