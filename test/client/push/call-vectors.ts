@@ -92,7 +92,6 @@ function inFragment(
 const PIECES = inFragment("pieces", [600], { blockElements: 256 });
 const ONE = inFragment("one", []);
 const FINE = inFragment("fine", [3], { dtype: "float64" });
-const HALF = inFragment("half", [5], { dtype: "bfloat16" });
 
 function job(
   parameters: readonly ParameterInfo[],
@@ -253,13 +252,13 @@ export const callVectors: readonly CallVector[] = [
   },
   {
     what: "a contribution of several types, with the time that a step takes",
-    job: job([PIECES, ONE, FINE, HALF], { synchronization: DILOCO }),
+    job: job([PIECES, ONE, FINE], { synchronization: DILOCO }),
     calls: [
       {
         kind: "contribute",
         fragment: "f",
         ...{ base: 3, steps: 10, tokens: 70_000, stepMs: 12.5 },
-        values: [PIECES, ONE, FINE, HALF].map(whole),
+        values: [PIECES, ONE, FINE].map(whole),
       },
     ],
   },
@@ -303,6 +302,7 @@ const DUST = many(5_000, 1);
 const KIBS = [...many(18, 15_360), parameter("less", [65_535]), parameter("alone", [65_536])];
 
 const HEAVY = [
+  inFragment("half", [5], { dtype: "bfloat16" }),
   ...Array.from({ length: 18 }, (_, i) => inFragment(`h${i}`, [15_360])),
   inFragment("large", [300_000], { blockElements: 280_000 }),
 ];
