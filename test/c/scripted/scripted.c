@@ -274,7 +274,8 @@ void error_at(int64_t delay_ms, const struct published *message, const char *cod
   draft_after(delay_ms, message->reply, &draft);
 }
 
-static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome outcome,
+/** `version`: of a block, or the round of a contribution; 0: none. */
+static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome outcome, uint64_t version,
                          const char *text) {
   struct ps_draft draft;
   ps_draft_begin(&draft);
@@ -286,7 +287,7 @@ static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome o
   ps_pack_list(&draft, outcome.code == NULL ? 3 : 5);
   ps_pack_whole(&draft, outcome.n);
   ps_pack_whole(&draft, outcome.seq);
-  ps_pack_whole(&draft, outcome.version);
+  ps_pack_whole(&draft, version);
   if (outcome.code != NULL) {
     ps_pack_text(&draft, outcome.code, strlen(outcome.code));
     ps_pack_text(&draft, text, strlen(text));
@@ -297,7 +298,8 @@ static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome o
 static const char answers_inbox[] = "_INBOX_mnist.t.life.applied";
 
 void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome) {
-  tell_outcome(delay_ms, question == NULL ? answers_inbox : question->reply, outcome, "");
+  uint64_t version = outcome.code == NULL ? 2 : 0;
+  tell_outcome(delay_ms, question == NULL ? answers_inbox : question->reply, outcome, version, "");
 }
 
 /** Tells what became of a record, with the version that it has led to. */
@@ -308,9 +310,8 @@ static void tell_settled(int64_t delay_ms, const struct published *record, uint6
                             .generation = 1,
                             .n = number_in(record, "n"),
                             .seq = seq,
-                            .code = code,
-                            .version = version};
-  tell_outcome(delay_ms, answers_inbox, outcome, text);
+                            .code = code};
+  tell_outcome(delay_ms, answers_inbox, outcome, version, text);
 }
 
 void settled_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *code,

@@ -130,8 +130,6 @@ struct outcome {
   uint64_t n;
   uint64_t seq;
   const char *code;
-  /** Of a block, or the round of a contribution; 0: none. */
-  uint64_t version;
 };
 void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome);
 /** The applied outcome of a record. */
