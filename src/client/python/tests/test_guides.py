@@ -70,7 +70,7 @@ def test_a_learner(new_job: NewJob, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch,
         params=params,
         batches=range(30),
-        train=lambda params, batch: {name: each - 1 for name, each in params.items()},
+        train=lambda params, batch: {name: each - np.float32(1) for name, each in params.items()},
     )
     assert learned["learner"].steps == 30 and min(learned["learner"].versions.values()) >= 1
     assert learned["params"]["b"] < -10
