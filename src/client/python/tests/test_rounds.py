@@ -78,7 +78,7 @@ def test_contributions_of_threads_to_one_shard_count_each(broker: Broker, new_jo
     # On one shard of four.
     names = "fjnr"
     with pserver.connect(broker.url, job=job, trainer="a") as ps:
-        # Each of several records: without turns the parts of one would take the place of another's.
+        # Each of several records, of which the shard keeps those of one contribution at a time.
         initialize(ps, **{name: ones(LARGE, 0) for name in names})
         ps.enter_rounds()
         counted: dict[str, Any] = {}
