@@ -185,7 +185,9 @@ PSERVER_EXPORT pserver_status pserver_close(pserver_client *client, int64_t time
 typedef enum pserver_synchronization {
   PSERVER_ASYNC = 0,
   PSERVER_SYNC = 1,
-  PSERVER_SSP = 2
+  PSERVER_SSP = 2,
+  /** They contribute to rounds of fragments, each at its own pace. */
+  PSERVER_DILOCO = 3
 } pserver_synchronization;
 
 /** The state of a client. */
@@ -206,6 +208,9 @@ typedef struct pserver_client_info {
   bool sums;
   /** With PSERVER_SSP: how many steps a trainer may be ahead. */
   uint64_t staleness;
+  /** With PSERVER_DILOCO: how many trainers must have contributed before a round closes, or all members if these are
+   * fewer. */
+  uint64_t quorum;
   /** Steps that this trainer has ended, including those that closed before it entered. */
   uint64_t steps_ended;
 } pserver_client_info;
@@ -418,7 +423,10 @@ typedef struct pserver_note_entry {
 PSERVER_EXPORT pserver_status pserver_note(pserver_client *client, const pserver_note_entry *entries,
                                            size_t count, int64_t timeout_ms);
 
-/** Leaves the job's steps, so that they do not wait for this trainer. Its next gradient enters them again. */
+/**
+ * Leaves the job's steps or rounds, so that they do not wait for this trainer. Its next gradient or contribution enters
+ * them again.
+ */
 PSERVER_EXPORT pserver_status pserver_exit_steps(pserver_client *client, int64_t timeout_ms);
 
 /** Overwrites the values of parameters. Errors as of pserver_send_grads(). */
@@ -456,6 +464,131 @@ PSERVER_EXPORT pserver_status pserver_push_with(pserver_client *client, const ch
                                                 const pserver_tensor *value, double alpha,
                                                 double beta, const pserver_update_options *options,
                                                 int64_t timeout_ms);
+
+/* Rounds of fragments, in a job with PSERVER_DILOCO; in any other job these calls fail with UNSUPPORTED */
+
+/** What the tensors of a contribution are. */
+typedef enum pserver_contribution_form {
+  /** What was received less what was learned. */
+  PSERVER_DISPLACEMENT = 0,
+  /** What was learned: hosts compute the displacement, if no later version has come meanwhile. */
+  PSERVER_PARAMETERS = 1
+} pserver_contribution_form;
+
+/** What a contribution says besides its tensors. Initialize it with pserver_contribution_init(). */
+typedef struct pserver_contribution {
+  size_t struct_size;
+  /** Name of the fragment. */
+  const char *fragment;
+  /** The version of the fragment from which the trainer began: that of pserver_pull_fragment(). */
+  uint64_t base;
+  /** Inner steps, and tokens or examples, since then; at most 2^40. */
+  uint64_t steps;
+  uint64_t tokens;
+  /** How long one of these steps took, by which hosts decide how long others may be waited for; below 0, the default:
+   * not told. */
+  double step_ms;
+  pserver_contribution_form form;
+  pserver_encoding encoding;
+  /** Turns error feedback off, which is as in pserver_grad_options. */
+  bool no_error_feedback;
+} pserver_contribution;
+
+/** Sets the defaults. NULL is ignored. */
+PSERVER_EXPORT void pserver_contribution_init(pserver_contribution *contribution);
+
+/**
+ * Makes this trainer one that rounds may wait for, before its first contribution, which does the same. No round closes
+ * before so many have entered as the job's quorum says. pserver_exit_steps() and pserver_close() end it.
+ */
+PSERVER_EXPORT pserver_status pserver_enter_rounds(pserver_client *client, int64_t timeout_ms);
+
+/**
+ * Contributes what this trainer has learned since it pulled a fragment: a tensor for each parameter of the fragment. The
+ * contribution is one transaction, also if it goes in several records, and counts once. `*round` is the round that it
+ * counts in, the version that the fragment will have once the round closes; nobody waits for that here. 0: it came too
+ * late, because the trainer has contributed from this version before, or a later one is there and the job drops
+ * what is late. Contributions to the fragments of one shard go one after the other. Everything is checked before
+ * anything is sent: EMPTY, BAD_NAME, BAD_VALUE, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH,
+ * NON_FINITE, UNSUPPORTED. BAD_LENGTH unless all parameters of the fragment are there; BUSY if the shard keeps too many
+ * contributions that are not complete; OUTCOME_UNKNOWN at the deadline if it counts once or not at all.
+ */
+PSERVER_EXPORT pserver_status pserver_contribute(pserver_client *client, const char *const *names,
+                                                 const pserver_tensor *values, size_t count,
+                                                 const pserver_contribution *contribution,
+                                                 int64_t timeout_ms, uint64_t *round);
+
+/** A fragment of the job. */
+typedef struct pserver_fragment {
+  char *name;
+  /** How many of its rounds have closed. */
+  uint64_t version;
+  /** Names of its parameters, in their order. */
+  char **parameters;
+  size_t parameter_count;
+} pserver_fragment;
+
+/** Contributions, with the inner steps and tokens that went into them. */
+typedef struct pserver_tally {
+  uint64_t contributions;
+  uint64_t steps;
+  uint64_t tokens;
+} pserver_tally;
+
+/**
+ * What became of a trainer's contributions: processed are all that were complete. Those that are neither merged, nor
+ * merged although they were late, nor dropped are in open rounds.
+ */
+typedef struct pserver_account {
+  pserver_tally processed;
+  pserver_tally merged;
+  pserver_tally late;
+  pserver_tally dropped;
+} pserver_account;
+
+/**
+ * Lists the fragments with their present versions, in the order of their first parameters, by one request to each of
+ * their shards; `account`, if not NULL, receives what became of this trainer's contributions. Release `*list`, which is
+ * NULL if there are none, with pserver_fragments_release().
+ */
+PSERVER_EXPORT pserver_status pserver_fragments(pserver_client *client, pserver_fragment **list,
+                                                size_t *count, pserver_account *account,
+                                                int64_t timeout_ms);
+/** Releases a list; NULL is ignored. */
+PSERVER_EXPORT void pserver_fragments_release(pserver_fragment *list, size_t count);
+
+/**
+ * Reads parameters of a fragment at one version of it, which `*version` receives: the present one, or the first from
+ * `min_version` on, for which it waits. Memory and errors as of pserver_get(); BAD_VALUE for a parameter of another
+ * fragment; TIMEOUT.
+ */
+PSERVER_EXPORT pserver_status pserver_pull_fragment(pserver_client *client, const char *fragment,
+                                                    const char *const *names, pserver_tensor *tensors,
+                                                    size_t count, uint64_t min_version,
+                                                    pserver_encoding encoding, int64_t timeout_ms,
+                                                    uint64_t *version);
+
+/** Bytes of a name that pserver_balance_fragments() gives, with the final zero. */
+#define PSERVER_BALANCED_NAME_SIZE 24
+
+/** A tensor that is to be in a fragment. */
+typedef struct pserver_balanced_tensor {
+  const char *name;
+  uint64_t bytes;
+  /** Embeddings have a fragment of their own. */
+  bool is_embedding;
+  /** Receives the name of its fragment. */
+  char fragment[PSERVER_BALANCED_NAME_SIZE];
+} pserver_balanced_tensor;
+
+/**
+ * Divides tensors among at most `fragments` fragments of nearly the same size, "f0", "f1" and so on, without a request to
+ * hosts: the largest tensor first, each into the smallest fragment so far, the first of several; tensors of one size
+ * in the order of their names. Embeddings go into one more, "embeddings". All clients compute the same. BAD_VALUE
+ * for 0 fragments, and for a name that is NULL or occurs twice.
+ */
+PSERVER_EXPORT pserver_status pserver_balance_fragments(pserver_balanced_tensor *tensors, size_t count,
+                                                        size_t fragments);
 
 /* Reading */
 

@@ -14,7 +14,7 @@ scratch=$(mktemp -d "$directory.new-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 node .tools/docs/node_modules/typedoc/bin/typedoc --options scripts/docs/typedoc.json --logLevel Warn --out "$scratch" >&2
 PYTHONPATH=src/client/python .tools/docs/python/bin/python -m pdoc --docformat restructuredtext --no-show-source \
-  --output-directory "$scratch/python" pserver pserver.aio pserver.torch legion >&2
+  --output-directory "$scratch/python" pserver pserver.aio pserver.diloco pserver.torch legion >&2
 rm -rf "$directory"
 mv "$scratch" "$directory"
 chmod 755 "$directory"

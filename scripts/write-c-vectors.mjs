@@ -113,6 +113,20 @@ export function renderVectors(directory) {
       ]),
     ),
     table(
+      "balanced",
+      "size_t place, fragments; const char *name; uint64_t bytes; bool is_embedding; const char *fragment;",
+      read("fragments").balanced.flatMap(({ count, tensors, fragments }, place) =>
+        tensors.map(({ name, bytes, isEmbedding = false }) => [
+          place,
+          count,
+          literal(name),
+          bytes,
+          isEmbedding,
+          literal(fragments[name]),
+        ]),
+      ),
+    ),
+    table(
       "messages",
       "const char *what, *hex;",
       messages.map(({ what, hex }) => [literal(what), literal(hex)]),

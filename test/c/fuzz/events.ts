@@ -18,6 +18,7 @@ const CALLS = [
   "initialize-many",
   "get-grouped",
   "send-grouped",
+  "use-rounds",
 ] as const;
 export type Calls = (typeof CALLS)[number];
 
@@ -38,6 +39,8 @@ export const SSP = 2;
 export const SYNC_WITH_BACKUPS = 4;
 /** To be added to a mode: the job takes batches. */
 export const BATCHES = 6;
+/** Trainers contribute to fragments. */
+export const ROUNDS = 0x40;
 export const SCRIPTED_JOIN = 0x80;
 
 export const W_BYTES = Uint8Array.of(0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0);
@@ -77,6 +80,19 @@ function parameter(name: string, firstNumber: number, shape: readonly number[]):
 
 export const W = parameter("w", 7, [2, 1]);
 export const EMBEDDING = parameter("emb:sparse-0", 11, [2, 2]);
+
+/** `w`, in the fragment `f`. */
+export const IN_FRAGMENT: Fields = {
+  ...W,
+  config: { ...(W["config"] as Fields), fragment: "f" },
+  layout: { ...(W["layout"] as Fields), pinned: true },
+};
+
+/** The versions of fragments. */
+export const versions = (...fragments: unknown[]) => {
+  const account = [1, 1, 0, 0].map((count) => [count, 10, 100]);
+  return reply({ generation: 1, seq: 900, fragments, account });
+};
 
 export function status(...parameters: (Fields | null)[]): Buffer {
   const at = [{ generation: 1, seq: 3 }];

@@ -17,6 +17,8 @@
 
 #define TIMEOUT_MS 3000
 #define SCRIPTED_JOIN 0x80
+/** Set where trainers contribute to fragments. */
+#define HAS_ROUNDS 0x40
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
 
@@ -212,14 +214,37 @@ static void keep_step(pserver_client *client) {
   pserver_exit_steps(client, -1);
 }
 
+static void use_rounds(pserver_client *client) {
+  static const char *const name = "w";
+  pserver_tensor value = tensor_of(2, 1);
+  pserver_tensor got = {0};
+  pserver_contribution work;
+  pserver_fragment *list = NULL;
+  pserver_account account;
+  size_t count = 0;
+  uint64_t number = 0;
+  pserver_contribution_init(&work);
+  work.fragment = "f";
+  pserver_contribute(client, &name, &value, 1, &work, -1, &number);
+  if (pserver_fragments(client, &list, &count, &account, -1) == PSERVER_OK) {
+    for (size_t i = 0; i < count; i++) {
+      if (list[i].name == NULL || list[i].parameter_count == 0) abort();
+    }
+    pserver_fragments_release(list, count);
+  }
+  expect_tensor(pserver_pull_fragment(client, "f", &name, &got, 1, 1, PSERVER_AS_IS, -1, &number), &got);
+  pserver_exit_steps(client, -1);
+}
+
 static void (*const calls[])(pserver_client *) = {initialize,  create,         look,      get,
                                                   get_encoded, send_gradients, send_rows, overwrite,
                                                   use_parts,   keep_step,      get_many,  get_changes,
-                                                  initialize_many, get_grouped, send_grouped};
+                                                  initialize_many, get_grouped, send_grouped, use_rounds};
 
 /** The answer to `join` of a job in the mode that the input chooses. */
 static void write_join_reply(struct ps_draft *draft, unsigned choice) {
   static const char *const modes[] = {"async", "sync", "ssp"};
+  const char *mode = (choice & HAS_ROUNDS) != 0 ? "diloco" : modes[choice % 3];
   ps_draft_begin(draft);
   ps_draft_whole(draft, "session", 41);
   ps_draft_whole(draft, "shards", 16);
@@ -227,7 +252,7 @@ static void write_join_reply(struct ps_draft *draft, unsigned choice) {
   ps_draft_key(draft, "synchronization");
   ps_pack_map(draft, 2);
   ps_pack_text(draft, "mode", 4);
-  ps_pack_text(draft, modes[choice % 3], strlen(modes[choice % 3]));
+  ps_pack_text(draft, mode, strlen(mode));
   ps_pack_text(draft, "backups", 7);
   ps_pack_whole(draft, choice / 3 % 2);
   ps_draft_whole(draft, "maxPayloadBytes", 8388608);

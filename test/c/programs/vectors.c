@@ -286,6 +286,41 @@ static void check_pub_acks(void) {
   for (size_t i = 0; i < COUNT(wrong); i++) EXPECT(!reads(wrong[i], &ack));
 }
 
+/** Tensors of one case are divided as the vectors say, whatever their order. */
+static void check_balanced_case(size_t first, size_t count) {
+  pserver_balanced_tensor tensors[16];
+  EXPECT(count <= COUNT(tensors));
+  for (size_t turn = 0; turn < 2; turn++) {
+    for (size_t i = 0; i < count; i++) {
+      size_t row = first + (turn == 0 ? i : count - 1 - i);
+      tensors[i] = (pserver_balanced_tensor){balanced[row].name, balanced[row].bytes, balanced[row].is_embedding, ""};
+    }
+    EXPECT_OK(pserver_balance_fragments(tensors, count, balanced[first].fragments));
+    for (size_t i = 0; i < count; i++) {
+      size_t row = first + (turn == 0 ? i : count - 1 - i);
+      EXPECT(strcmp(tensors[i].fragment, balanced[row].fragment) == 0);
+    }
+  }
+}
+
+static void check_balanced(void) {
+  size_t first = 0;
+  for (size_t i = 1; i <= COUNT(balanced); i++) {
+    if (i < COUNT(balanced) && balanced[i].place == balanced[first].place) continue;
+    check_balanced_case(first, i - first);
+    first = i;
+  }
+  /* A NUL, C0 80 in names, comes before all other bytes. */
+  pserver_balanced_tensor zeros[] = {{"a\x01", 1, false, ""}, {"a\xc0\x80", 1, false, ""}};
+  EXPECT_OK(pserver_balance_fragments(zeros, 2, 2));
+  EXPECT(strcmp(zeros[1].fragment, "f0") == 0);
+  pserver_balanced_tensor twice[] = {{"w", 2, false, ""}, {"w", 1, true, ""}};
+  EXPECT_ERROR(BAD_VALUE, pserver_balance_fragments(twice, 2, 2));
+  EXPECT_ERROR(BAD_VALUE, pserver_balance_fragments(twice, 1, 0));
+  twice[0].name = NULL;
+  EXPECT_ERROR(BAD_VALUE, pserver_balance_fragments(twice, 1, 1));
+}
+
 int main(void) {
   check_names();
   check_codes();
@@ -298,5 +333,6 @@ int main(void) {
   check_written();
   check_crc();
   check_pub_acks();
+  check_balanced();
   return 0;
 }

@@ -8,7 +8,7 @@ int main(int argc, char **argv) {
       outbox_scenarios, publish_scenarios, batch_scenarios,
       outcome_scenarios, answer_scenarios, position_scenarios,
       session_scenarios, renewal_scenarios, rejoin_scenarios,
-      synchronization_scenarios, cancel_scenarios, fallback_scenarios,
+      synchronization_scenarios, round_scenarios, cancel_scenarios, fallback_scenarios,
       feedback_scenarios, loss_scenarios, read_scenarios,
       name_scenarios, init_scenarios, reaction_scenarios};
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {

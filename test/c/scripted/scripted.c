@@ -274,7 +274,8 @@ void error_at(int64_t delay_ms, const struct published *message, const char *cod
   draft_after(delay_ms, message->reply, &draft);
 }
 
-static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome outcome,
+/** `version`: of a block, or the round of a contribution; 0: none. */
+static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome outcome, uint64_t version,
                          const char *text) {
   struct ps_draft draft;
   ps_draft_begin(&draft);
@@ -286,7 +287,7 @@ static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome o
   ps_pack_list(&draft, outcome.code == NULL ? 3 : 5);
   ps_pack_whole(&draft, outcome.n);
   ps_pack_whole(&draft, outcome.seq);
-  ps_pack_whole(&draft, outcome.code == NULL ? 2 : 0);
+  ps_pack_whole(&draft, version);
   if (outcome.code != NULL) {
     ps_pack_text(&draft, outcome.code, strlen(outcome.code));
     ps_pack_text(&draft, text, strlen(text));
@@ -297,14 +298,49 @@ static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome o
 static const char answers_inbox[] = "_INBOX_mnist.t.life.applied";
 
 void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome) {
-  tell_outcome(delay_ms, question == NULL ? answers_inbox : question->reply, outcome, "");
+  uint64_t version = outcome.code == NULL ? 2 : 0;
+  tell_outcome(delay_ms, question == NULL ? answers_inbox : question->reply, outcome, version, "");
+}
+
+/** Tells what became of a record, with the version that it has led to. */
+static void tell_settled(int64_t delay_ms, const struct published *record, uint64_t seq, uint64_t version,
+                         const char *code, const char *text) {
+  struct outcome outcome = {.session = number_in(record, "session"),
+                            .shard = shard_in(record),
+                            .generation = 1,
+                            .n = number_in(record, "n"),
+                            .seq = seq,
+                            .code = code};
+  tell_outcome(delay_ms, answers_inbox, outcome, version, text);
 }
 
 void settled_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *code,
                    const char *text) {
-  struct outcome outcome = {number_in(record, "session"), shard_in(record), 1,
-                            number_in(record, "n"),       seq,              code};
-  tell_outcome(delay_ms, answers_inbox, outcome, text);
+  tell_settled(delay_ms, record, seq, code == NULL ? 2 : 0, code, text);
+}
+
+void counted_after(int64_t delay_ms, const struct published *record, uint64_t seq, uint64_t round) {
+  tell_settled(delay_ms, record, seq, round, NULL, "");
+}
+
+void versions_after(int64_t delay_ms, const struct published *question, const char *fragment, uint64_t version,
+                    struct ps_position position) {
+  struct ps_draft draft;
+  ps_draft_begin(&draft);
+  ps_draft_whole(&draft, "generation", position.generation);
+  ps_draft_whole(&draft, "seq", position.seq);
+  ps_draft_key(&draft, "fragments");
+  ps_pack_list(&draft, 1);
+  ps_pack_list(&draft, 2);
+  ps_pack_text(&draft, fragment, strlen(fragment));
+  ps_pack_whole(&draft, version);
+  ps_draft_key(&draft, "account");
+  ps_pack_list(&draft, 4);
+  for (uint64_t row = 0; row < 4; row++) {
+    ps_pack_list(&draft, 3);
+    for (uint64_t i = 0; i < 3; i++) ps_pack_whole(&draft, 3 * row + i);
+  }
+  draft_after(delay_ms, question->reply, &draft);
 }
 
 void applied_after(int64_t delay_ms, const struct published *record, uint64_t seq) {
@@ -363,7 +399,11 @@ static void pack_layout(struct ps_draft *draft) {
   const char *const keys[] = {"elements", "blockElements", "blocks", "firstShard", "shards"};
   uint64_t elements = job.block_rows * job.row_elements;
   const uint64_t values[] = {job.blocks * elements, elements, job.blocks, 0, job.shards};
-  ps_pack_map(draft, 5);
+  ps_pack_map(draft, 5 + (job.fragment != NULL));
+  if (job.fragment != NULL) {
+    ps_pack_text(draft, "pinned", 6);
+    ps_pack_flag(draft, true);
+  }
   for (size_t i = 0; i < 5; i++) {
     ps_pack_text(draft, keys[i], strlen(keys[i]));
     ps_pack_whole(draft, values[i]);
@@ -386,7 +426,11 @@ static void pack_parameter(struct ps_draft *draft, const void *name, size_t byte
   ps_pack_whole(draft, job.blocks * job.block_rows);
   ps_pack_whole(draft, job.row_elements);
   ps_pack_text(draft, "config", 6);
-  ps_pack_map(draft, job.config_entry != NULL);
+  ps_pack_map(draft, (size_t)(job.config_entry != NULL) + (job.fragment != NULL));
+  if (job.fragment != NULL) {
+    ps_pack_text(draft, "fragment", 8);
+    ps_pack_text(draft, job.fragment, strlen(job.fragment));
+  }
   if (job.config_entry != NULL) {
     ps_pack_text(draft, job.config_entry, strlen(job.config_entry));
     ps_pack_flag(draft, true);

@@ -51,6 +51,8 @@ struct scripted_job {
   uint64_t row_elements;
   /** An entry of the parameters' configuration, whose value is true; NULL: none. */
   const char *config_entry;
+  /** The fragment of all parameters, whose blocks are then on shard 0; NULL: none. */
+  const char *fragment;
   /** Position of shard 0 when the job became ready; generation 0: not in replies. */
   uint64_t at_generation;
   uint64_t at_seq;
@@ -135,6 +137,11 @@ void applied_after(int64_t delay_ms, const struct published *record, uint64_t se
 /** The outcome of a record: `code` NULL for applied, else with a text. */
 void settled_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *code,
                    const char *text);
+/** The applied outcome of a part of a contribution, which counts in this round; 0: it does not complete it. */
+void counted_after(int64_t delay_ms, const struct published *record, uint64_t seq, uint64_t round);
+/** Replies with the version of a fragment, in a shard at a position, and with accounts whose numbers ascend. */
+void versions_after(int64_t delay_ms, const struct published *question, const char *fragment, uint64_t version,
+                    struct ps_position position);
 /** Replies with the last closed step of a shard, in generation 1. */
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step);
 /** The same at a position. */
@@ -169,6 +176,7 @@ extern const struct scenario session_scenarios[];
 extern const struct scenario renewal_scenarios[];
 extern const struct scenario rejoin_scenarios[];
 extern const struct scenario synchronization_scenarios[];
+extern const struct scenario round_scenarios[];
 extern const struct scenario cancel_scenarios[];
 extern const struct scenario fallback_scenarios[];
 extern const struct scenario feedback_scenarios[];

@@ -43,6 +43,13 @@ function callLines(job: CallJob, call: SentCall): readonly Words[] {
       const head = ["part", call.alpha, call.beta, call.encoding ?? "-", lists.length, ...lists];
       return [head, words(job, call)];
     }
+    case "contribute": {
+      const { base, steps, tokens, stepMs = "-", form = "displacement", encoding = "-" } = call;
+      const { fragment, values } = call;
+      const work = [text(fragment), base, steps, tokens, stepMs, form, encoding];
+      const head = ["contribute", ...work, values.length];
+      return [head, ...values.map((given) => words(job, given))];
+    }
     default: {
       const info = parameterOf(job, call.name);
       const { epoch, shape } = info;

@@ -13,6 +13,8 @@
  *   push <alpha> <beta> <encoding or ->       and a line <values>
  *   part <alpha> <beta> <encoding or -> <rank> <indices> ...    and a line <values>
  *   create <rank> <size> ...                  and a line <values>
+ *   contribute <fragment> <base> <steps> <tokens> <ms of a step or -> <form> <encoding or -> <count>
+ *                                             and as many lines <values>
  *
  * <values> is <name> <type> <elements or ->, lists of rows and indices have commas.
  */
@@ -246,6 +248,39 @@ static pserver_status create(const struct line *head, struct line *line) {
   return status;
 }
 
+static pserver_status contribute(const struct line *head, struct line *line) {
+  size_t bytes;
+  size_t count = strtoull(head->words[8], NULL, 10);
+  const char **names = calloc(count, sizeof *names);
+  pserver_tensor *tensors = calloc(count, sizeof *tensors);
+  EXPECT(names != NULL && tensors != NULL);
+  for (size_t i = 0; i < count; i++) {
+    EXPECT(read_line(line));
+    names[i] = read_values(line, &tensors[i]);
+  }
+  pserver_contribution work;
+  uint64_t round;
+  char *fragment = (char *)from_hex(head->words[1], &bytes);
+  pserver_contribution_init(&work);
+  work.fragment = fragment;
+  work.base = strtoull(head->words[2], NULL, 10);
+  work.steps = strtoull(head->words[3], NULL, 10);
+  work.tokens = strtoull(head->words[4], NULL, 10);
+  if (strcmp(head->words[5], "-") != 0) work.step_ms = strtod(head->words[5], NULL);
+  if (strcmp(head->words[6], "parameters") == 0) work.form = PSERVER_PARAMETERS;
+  work.encoding = encoding_of(head->words[7]);
+  /* Its outcome is waited for. */
+  pserver_status status = pserver_contribute(client, names, tensors, count, &work, 500, &round);
+  for (size_t i = 0; i < count; i++) {
+    free((void *)names[i]);
+    free(tensors[i].data);
+  }
+  free(fragment);
+  free(names);
+  free(tensors);
+  return status;
+}
+
 static void make_call(const struct line *head) {
   static struct line line;
   const char *kind = head->words[0];
@@ -253,6 +288,7 @@ static void make_call(const struct line *head) {
   if (strcmp(kind, "grads") == 0) status = send_grads(head, &line);
   else if (strcmp(kind, "set") == 0) status = set(head, &line);
   else if (strcmp(kind, "create") == 0) status = create(head, &line);
+  else if (strcmp(kind, "contribute") == 0) status = contribute(head, &line);
   else status = push_one(head, &line);
   printf("done %s%s%s\n", pserver_status_name(status), status == PSERVER_OK ? "" : " ",
          status == PSERVER_OK ? "" : ps_last_error()->text);

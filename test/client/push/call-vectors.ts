@@ -6,8 +6,10 @@ import {
   hashName,
   type ParameterConfigInput,
   type ParameterInfo,
+  pinToFragment,
   type Synchronization,
   toConfig,
+  toSynchronization,
 } from "../../../src/protocol/index.ts";
 import { toHex, toJson } from "../../protocol/vector-json.ts";
 import {
@@ -76,6 +78,21 @@ const TALL = parameter("tall", [140_000, 1], {
 const LONG = parameter("long", [600], { blockElements: 300 });
 const FLAT = parameter("flat", [2, 10], { blockElements: 6 });
 
+/** A parameter of the fragment "f", all of whose blocks are in one shard. */
+function inFragment(
+  name: string,
+  shape: readonly number[],
+  more: Parameters<typeof parameter>[2] = {},
+): ParameterInfo {
+  const config = { optimizer: "nesterov", learningRate: 0.7, fragment: "f" } as const;
+  const info = parameter(name, shape, { ...more, config });
+  return { ...info, layout: pinToFragment(info.layout, "f") };
+}
+
+const PIECES = inFragment("pieces", [600], { blockElements: 256 });
+const ONE = inFragment("one", []);
+const FINE = inFragment("fine", [3], { dtype: "float64" });
+
 function job(
   parameters: readonly ParameterInfo[],
   more: Partial<Pick<CallJob, "seen" | "payloadBytes" | "synchronization">> = {},
@@ -96,6 +113,7 @@ function rowsOf(info: ParameterInfo, rows: readonly number[]): GivenValues {
 }
 
 const SYNC: Synchronization = { mode: "sync", trainers: 2, reduce: "mean", backups: 0 };
+const DILOCO = toSynchronization({ mode: "diloco" });
 const SMALL = [BIAS, SCALAR, WIDE, DOUBLE, COUNTS];
 
 export const callVectors: readonly CallVector[] = [
@@ -232,6 +250,42 @@ export const callVectors: readonly CallVector[] = [
     job: job([FLAT]),
     calls: [{ kind: "create", ...whole(FLAT) }],
   },
+  {
+    what: "a contribution of several types, with the time that a step takes",
+    job: job([PIECES, ONE, FINE], { synchronization: DILOCO }),
+    calls: [
+      {
+        kind: "contribute",
+        fragment: "f",
+        ...{ base: 3, steps: 10, tokens: 70_000, stepMs: 12.5 },
+        values: [PIECES, ONE, FINE].map(whole),
+      },
+    ],
+  },
+  {
+    what: "a contribution of one block, of the parameters as they are",
+    job: job([ONE], { synchronization: DILOCO }),
+    calls: [
+      {
+        kind: "contribute",
+        fragment: "f",
+        ...{ base: 0, steps: 1, tokens: 0, form: "parameters" },
+        values: [whole(ONE)],
+      },
+    ],
+  },
+  {
+    what: "a contribution in an encoding with scales",
+    job: job([PIECES, ONE], { synchronization: DILOCO }),
+    calls: [
+      {
+        kind: "contribute",
+        fragment: "f",
+        ...{ base: 1, steps: 2, tokens: 3, encoding: "e3m0" },
+        values: [PIECES, ONE].map(whole),
+      },
+    ],
+  },
 ];
 
 /** As many parameters of one block, all in one shard. */
@@ -247,6 +301,12 @@ const DOTS = parameter("dots", [9_000], { blockElements: 1 });
 const DUST = many(5_000, 1);
 const KIBS = [...many(18, 15_360), parameter("less", [65_535]), parameter("alone", [65_536])];
 
+const HEAVY = [
+  inFragment("half", [5], { dtype: "bfloat16" }),
+  ...Array.from({ length: 18 }, (_, i) => inFragment(`h${i}`, [15_360])),
+  inFragment("large", [300_000], { blockElements: 280_000 }),
+];
+
 /** Calls that fill batches up to each of their limits, too large for a file. */
 export const limitCalls: readonly CallVector[] = [
   { what: "entries, of many parameters", job: job(DUST), calls: gradientsOf(DUST) },
@@ -257,6 +317,18 @@ export const limitCalls: readonly CallVector[] = [
     what: "the largest message of the broker",
     job: job(KIBS, { payloadBytes: 300_000 }),
     calls: gradientsOf(KIBS),
+  },
+  {
+    what: "parts of a contribution, one of them of a block that is larger than a batch",
+    job: job(HEAVY, { synchronization: DILOCO }),
+    calls: [
+      {
+        kind: "contribute",
+        fragment: "f",
+        ...{ base: 1, steps: 2, tokens: 3 },
+        values: HEAVY.map(whole),
+      },
+    ],
   },
   ...[70_059, 70_060].map((payloadBytes) => ({
     // The second has a byte more, which is what one more block in each batch needs.

@@ -4,6 +4,7 @@ import { Deadline } from "../../../src/client/calls/calls.ts";
 import { SeenVersions } from "../../../src/client/calls/parameters.ts";
 import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
 import { addTensor, type Gradient } from "../../../src/client/push/block-updates.ts";
+import { type ContributionWork, Fragments } from "../../../src/client/push/fragments.ts";
 import { RoundingErrors } from "../../../src/client/push/rounding-errors.ts";
 import { collectorFor, Updates, type UpdatesDeps } from "../../../src/client/push/updates.ts";
 import {
@@ -59,7 +60,12 @@ export type SentCall =
   | { readonly kind: "setParams"; readonly values: readonly GivenValues[] }
   | ({ readonly kind: "pushFull" } & MixCall)
   | ({ readonly kind: "pushAsPart"; readonly indices: readonly (readonly number[])[] } & MixCall)
-  | ({ readonly kind: "create" } & GivenValues);
+  | ({ readonly kind: "create" } & GivenValues)
+  | ({
+      readonly kind: "contribute";
+      readonly fragment: string;
+      readonly values: readonly GivenValues[];
+    } & ContributionWork);
 
 /** A record as the broker gets it. */
 export interface SentRecord {
@@ -113,7 +119,8 @@ async function sourcesOf(
   }
   const deadline = Deadline.start(call.kind);
   try {
-    await make(new Updates(deps), job, call, deadline);
+    if (call.kind === "contribute") await contribute(deps, job, call, deadline);
+    else await make(new Updates(deps), job, call, deadline);
   } finally {
     deadline.dispose();
   }
@@ -123,7 +130,7 @@ async function sourcesOf(
 async function make(
   updates: Updates,
   job: CallJob,
-  call: Exclude<SentCall, { kind: "create" }>,
+  call: Exclude<SentCall, { kind: "create" | "contribute" }>,
   deadline: Deadline,
 ): Promise<void> {
   const mode = { ack: "stored" as const };
@@ -150,6 +157,20 @@ async function make(
       await updates.pushAsPart(part, call, deadline, { ...mode, encoding });
     }
   }
+}
+
+async function contribute(
+  deps: UpdatesDeps,
+  job: CallJob,
+  call: Extract<SentCall, { kind: "contribute" }>,
+  deadline: Deadline,
+): Promise<void> {
+  const shards = parameterOf(job, call.values[0]?.name ?? "").layout.shards;
+  const session = { number: SESSION, shards, request: async () => undefined };
+  type Deps = ConstructorParameters<typeof Fragments>[0];
+  const fragments = new Fragments({ ...deps, session } as unknown as Deps);
+  const tensors = new Map(call.values.map((given) => [given.name, tensorOf(job, given)]));
+  await fragments.contribute(call.fragment, tensors, call, deadline);
 }
 
 function toGradient(job: CallJob, given: GivenValues): readonly [string, Gradient] {
@@ -189,7 +210,7 @@ function depsOf(
     sender: {
       send: async (sources: readonly UpdateSource[]) => {
         send(sources);
-        return { late: 0, version: 0 };
+        return { late: 0, version: 1 };
       },
     },
     parameters: {

@@ -160,6 +160,8 @@ struct ps_parameter {
   bool is_static;
   bool allows_non_finite;
   bool clips_norm;
+  /** The fragment that it belongs to; NULL: none. */
+  char *fragment;
   /** Versions of the blocks when they were last read; 0: never. Atomic. */
   uint64_t *seen;
 };
@@ -331,6 +333,8 @@ struct ps_job_terms {
   unsigned shards;
   struct ps_synchronization synchronization;
   uint64_t trainers;
+  /** In `diloco`: how many trainers must have contributed before a round closes. */
+  uint64_t quorum;
   /** Whether the gradients of a step are summed, not averaged. */
   bool sums;
 };

@@ -66,7 +66,10 @@ static bool read_config(const struct ps_value *fields, struct ps_parameter *para
   parameter->is_static = read_flag(&config, "static");
   parameter->clips_norm = ps_map_find(&config, "clipNorm", &entry);
   parameter->allows_non_finite = read_flag(&config, "allowNonFinite");
-  return true;
+  if (!ps_map_find(&config, "fragment", &entry)) return true;
+  if (entry.type != PS_VALUE_TEXT) return false;
+  parameter->fragment = ps_name_of_text(entry.content, entry.content_bytes);
+  return parameter->fragment != NULL;
 }
 
 static bool read_name(const struct ps_value *fields, struct ps_parameter *parameter) {
@@ -115,6 +118,7 @@ void ps_parameter_unref(struct ps_parameter *parameter) {
   if (__atomic_sub_fetch(&parameter->references, 1, __ATOMIC_ACQ_REL) > 0) return;
   free(parameter->name);
   free(parameter->config);
+  free(parameter->fragment);
   free(parameter->seen);
   free(parameter);
 }

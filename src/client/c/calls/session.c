@@ -26,9 +26,11 @@ static void read_synchronization(const struct ps_value *fields, struct ps_job_te
   if (!ps_map_find(fields, "synchronization", &map) || !ps_map_find(&map, "mode", &text)) return;
   if (ps_value_is_text(&text, "sync")) synchronization->mode = PS_SYNC_SYNC;
   if (ps_value_is_text(&text, "ssp")) synchronization->mode = PS_SYNC_SSP;
+  if (ps_value_is_text(&text, "diloco")) synchronization->mode = PS_SYNC_DILOCO;
   ps_map_whole(&map, "staleness", &synchronization->staleness);
   ps_map_whole(&map, "backups", &synchronization->backups);
   ps_map_whole(&map, "trainers", &terms->trainers);
+  ps_map_whole(&map, "quorum", &terms->quorum);
   terms->sums = ps_map_find(&map, "reduce", &text) && ps_value_is_text(&text, "sum");
 }
 

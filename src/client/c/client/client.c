@@ -282,8 +282,11 @@ static void on_session_ended(void *owner) {
 static void on_session_began(void *owner, uint64_t session, const struct ps_job_terms *terms,
                              int64_t now_ms) {
   struct ps_client *client = owner;
-  ps_steps_core_session_began(&client->steps.core, session, terms->shards, terms->synchronization);
-  bool waits_for_steps = terms->synchronization.mode == PS_SYNC_SYNC;
+  struct ps_synchronization synchronization = terms->synchronization;
+  bool waits_for_steps = synchronization.mode == PS_SYNC_SYNC;
+  /* Trainers that contribute to fragments keep no step: gradients of other parameters are applied as they come. */
+  if (synchronization.mode == PS_SYNC_DILOCO) synchronization.mode = PS_SYNC_ASYNC;
+  ps_steps_core_session_began(&client->steps.core, session, terms->shards, synchronization);
   ps_sender_start(&client->sender, session, waits_for_steps, now_ms);
 }
 

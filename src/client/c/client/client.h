@@ -23,6 +23,20 @@ struct ps_open_init {
 /** Lists of failed initializations, by the hash of the parameter's name: a power of two of them. */
 #define PS_OPEN_INIT_BUCKETS 1024
 
+/** A trainer's part in the rounds of fragments. Used on the I/O thread only. All zeros: none. */
+struct ps_rounds {
+  /** The session in which hosts have made the trainer a member; 0: it is none. */
+  uint64_t member_session;
+  /** How often the trainer has asked to exit. */
+  uint64_t exits;
+  /** Number of the last contribution. */
+  uint64_t contributions;
+  /** By shard: whether a contribution has its turn, and those that wait for theirs. One goes after the other, because
+   * hosts keep the parts of one. */
+  bool is_taken[PS_SHARDS_MAX];
+  struct ps_queue waiting[PS_SHARDS_MAX];
+};
+
 /**
  * A client. While its I/O thread runs, only that thread uses the fields after `parameters`, except atomic
  * ones. Calling threads give it tasks and wait.
@@ -62,6 +76,7 @@ struct ps_client {
   bool awaits_host;
   struct ps_update_sender sender;
   struct ps_steps steps;
+  struct ps_rounds rounds;
   /** Epoch of the initialization that this trainer is selected for; 0 if it is not. */
   uint64_t init_epoch;
   struct ps_open_init *open_inits[PS_OPEN_INIT_BUCKETS];

@@ -64,6 +64,7 @@ static void describe(struct ps_client *client, void *context) {
       .backups = terms->synchronization.backups,
       .sums = terms->sums,
       .staleness = terms->synchronization.staleness,
+      .quorum = terms->quorum,
       .steps_ended = client->steps.core.ended,
   };
   memcpy(info->job, client->identity.job, sizeof client->identity.job);

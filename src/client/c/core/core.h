@@ -111,7 +111,7 @@ enum ps_fate {
 struct ps_call_mode {
   /** Whether a PubAck is enough: the call does not wait for outcomes. */
   bool is_done_when_stored;
-  /** Whether a gradient that came too late for its step is counted as late instead of failing the call. */
+  /** Whether what came too late for its step or round is counted as late instead of failing the call. */
   bool counts_late;
   /** Whether a block that is initialized already counts as applied. */
   bool counts_present;
@@ -195,6 +195,8 @@ struct ps_update_call {
   size_t pending;
   size_t applied;
   size_t late;
+  /** The highest version in the outcome of one of its updates; 0 before the first. */
+  uint64_t version;
   size_t unknown;
   size_t unsent;
   /** The first update that was rejected, and why. Updates that were not sent before stay unsent. */
@@ -237,7 +239,7 @@ struct ps_outcome {
   uint64_t n;
   /** Sequence number in the journal of the copy of the record that settled it. */
   uint64_t seq;
-  /** Version of the block, if the record was applied. */
+  /** If the record was applied: version of the block, or the round that a contribution counts in; 0: none. */
   uint64_t version;
   /** The rejection; NULL if the record was applied. */
   struct ps_failure *failure;

@@ -99,6 +99,7 @@ static void note_settled(struct ps_block_update *update, const struct ps_outcome
   struct ps_update_call *call = update->call;
   struct ps_failure *failure = outcome->failure;
   enum ps_rejection reaction = PS_REJECTION_FAIL;
+  if (outcome->version > call->version) call->version = outcome->version;
   if (failure != NULL) reaction = ps_reaction_to_rejection(failure->code);
   if (failure == NULL || (reaction == PS_REJECTION_COUNT_PRESENT && call->mode.counts_present)) {
     note_applied(update);

@@ -93,6 +93,15 @@ pserver_status ps_origins_new(uint64_t client, struct ps_parameter *const *param
 pserver_status ps_pull_parameters(struct ps_call *call, const char *const *names, pserver_tensor *tensors,
                                   size_t count, const pserver_read_options *options);
 
+/** Whether the trainers of the job contribute to rounds of fragments. */
+bool ps_has_rounds(struct ps_call *call);
+
+/** Fails with UNSUPPORTED unless the job has rounds. */
+pserver_status ps_require_rounds(struct ps_call *call);
+
+/** Fails with BAD_VALUE unless the parameter belongs to the fragment. */
+pserver_status ps_check_fragment(const struct ps_parameter *parameter, const char *fragment);
+
 /** A request for blocks: for one block (a pull), or for several of a shard (a batched read). */
 struct ps_read_request {
   bool is_batch;

@@ -233,19 +233,6 @@ static size_t blocks_of(const struct gradient *gradient) {
   return gradient->rows != NULL ? gradient->rows->push.count : gradient->update.parameter->layout.blocks;
 }
 
-/** Gives the sources of a gradient memory for their encoded elements at `*encoded`, and moves that behind it. */
-static void prepare_groups(struct gradient *gradient, struct ps_block_source *sources, bool feeds_back,
-                           uint8_t **encoded) {
-  size_t count = blocks_of(gradient);
-  gradient->grouped = (struct ps_grouped_gradient){
-      .update = &gradient->update, .sources = sources, .count = count, .feeds_back = feeds_back};
-  for (size_t i = 0; i < count; i++) {
-    sources[i].gradient = &gradient->grouped;
-    sources[i].encoded = *encoded;
-    *encoded += ps_source_bytes(&sources[i]);
-  }
-}
-
 /** Makes the sources' encoded elements, which the caller frees; false if there is no memory. */
 static bool prepare_all_groups(struct gradient *gradients, size_t count, const struct ps_sending *updates,
                                bool feeds_back, uint8_t **encoded) {
@@ -256,8 +243,12 @@ static bool prepare_all_groups(struct gradient *gradients, size_t count, const s
   uint8_t *next = *encoded;
   struct ps_block_source *sources = updates->sources;
   for (size_t i = 0; i < count; i++) {
-    prepare_groups(&gradients[i], sources, feeds_back, &next);
-    sources += blocks_of(&gradients[i]);
+    struct gradient *gradient = &gradients[i];
+    size_t blocks = blocks_of(gradient);
+    gradient->grouped = (struct ps_grouped_gradient){
+        .update = &gradient->update, .sources = sources, .count = blocks, .feeds_back = feeds_back};
+    ps_group_gradient(&gradient->grouped, &next);
+    sources += blocks;
   }
   return true;
 }
@@ -371,7 +362,9 @@ static pserver_status run_step_call(const char *what, pserver_client *handle, in
   struct ps_call call;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
-  return ps_call_end(&call, ps_run_step_call(&call, &call.client->steps, kind));
+  bool leaves_rounds = kind == PS_STEP_CALL_EXIT && ps_has_rounds(&call);
+  status = leaves_rounds ? ps_exit_rounds(&call) : ps_run_step_call(&call, &call.client->steps, kind);
+  return ps_call_end(&call, status);
 }
 
 pserver_status pserver_end_step(pserver_client *handle, int64_t timeout_ms) {

@@ -44,6 +44,9 @@ pserver_status ps_send(struct ps_call *call, struct ps_sending *sending);
 pserver_status ps_forget_if_stale(struct ps_call *call, const struct ps_sending *sending,
                                   pserver_status status);
 
+/** Ends the trainer's membership in rounds, and waits. */
+pserver_status ps_exit_rounds(struct ps_call *call);
+
 /** A parameter that a caller declares, and the answer of a host. */
 struct ps_declaration {
   const char *name;

@@ -33,8 +33,9 @@ struct filler {
 };
 
 static struct ps_record *begin_record(struct filler *filler) {
-  struct ps_record *record = &filler->sending->records[filler->sending->record_count++];
-  *record = (struct ps_record){.runs = NULL};
+  struct ps_sending *sending = filler->sending;
+  struct ps_record *record = &sending->records[sending->record_count];
+  *record = (struct ps_record){.contribution = sending->contribution, .part = sending->record_count++};
   return record;
 }
 
@@ -67,8 +68,9 @@ static void add(struct filler *filler, struct ps_record *record, struct ps_block
   record->blocks++;
 }
 
-/** Whether an update can be an entry of a batch. */
-static bool is_small(const struct ps_sending *sending, const struct ps_block_source *source) {
+/** Whether an update is an entry of a batch, or of a part of a contribution. */
+static bool has_place_in_batch(const struct ps_sending *sending, const struct ps_block_source *source) {
+  if (sending->contribution != NULL) return true;
   return !sending->goes_alone && !ps_is_blockless(source->update->operation) &&
          entry_bytes(source) < PS_BATCH_ENTRY_BYTES_MAX;
 }
@@ -88,7 +90,7 @@ static bool admits(const struct ps_record *batch, const struct ps_block_source *
 }
 
 /** Adds an update to the batch of its shard that is being filled, or to a new one. */
-static void add_small(struct filler *filler, struct ps_block_source *source) {
+static void add_entry(struct filler *filler, struct ps_block_source *source) {
   struct ps_record *records = filler->sending->records;
   const struct ps_parameter *parameter = source->update->parameter;
   bool is_apart = filler->limits->separates_integers && !ps_dtype_is_float(parameter->dtype);
@@ -107,6 +109,7 @@ static void hand_out(struct ps_sending *sending) {
   for (size_t i = 0; i < sending->record_count; i++) {
     struct ps_record *record = &sending->records[i];
     record->sources = next;
+    record->parts = sending->record_count;
     for (struct ps_run *run = record->runs; run != NULL; run = run->next) {
       run->sources = next;
       next += run->entries;
@@ -133,7 +136,7 @@ bool ps_make_records(struct ps_sending *sending, const struct ps_batch_limits *l
   if (sending->records == NULL || sending->runs == NULL || sending->ordered == NULL) return false;
   for (size_t i = 0; i < sending->count; i++) {
     struct ps_block_source *source = &sending->sources[i];
-    if (is_small(sending, source)) add_small(&filler, source);
+    if (has_place_in_batch(sending, source)) add_entry(&filler, source);
     else add(&filler, begin_record(&filler), source);
   }
   hand_out(sending);
@@ -150,7 +153,7 @@ void ps_release_records(struct ps_sending *sending) {
 }
 
 size_t ps_record_data_bytes(const struct ps_record *record) {
-  if (record->blocks == 1) return ps_first_source(record)->data_bytes;
+  if (!ps_has_columns(record)) return ps_first_source(record)->data_bytes;
   return record->value_bytes + record->blocks * ENTRY_COLUMN_BYTES;
 }
 

@@ -62,6 +62,15 @@ static float *values_of(struct ps_residuals *residuals, const struct ps_paramete
 
 /* Encodes gradients. */
 
+void ps_group_gradient(struct ps_grouped_gradient *gradient, uint8_t **encoded) {
+  for (size_t i = 0; i < gradient->count; i++) {
+    struct ps_block_source *source = &gradient->sources[i];
+    source->gradient = gradient;
+    source->encoded = *encoded;
+    *encoded += ps_source_bytes(source);
+  }
+}
+
 /**
  * Copies numbers between a group of an entry, of `count` elements from `first` on, and the places of these elements in
  * the parameter.

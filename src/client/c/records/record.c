@@ -17,8 +17,8 @@ void ps_record_subject(const struct ps_identity *identity, const struct ps_recor
                        char subject[PS_SUBJECT_SIZE]) {
   const struct ps_block_source *source = ps_first_source(record);
   enum ps_operation operation = source->update->operation;
-  if (ps_is_blockless(operation) || record->blocks > 1) {
-    const char *verb = "batch";
+  if (ps_is_blockless(operation) || ps_has_columns(record)) {
+    const char *verb = record->contribution == NULL ? "batch" : "contribute";
     if (operation == PS_UPDATE_CLOCK) verb = "clock";
     if (operation == PS_UPDATE_NOTE) verb = "note";
     snprintf(subject, PS_SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s", identity->job, source->shard,
@@ -188,12 +188,37 @@ static void pack_run(struct ps_draft *draft, const struct ps_record *record, con
   }
 }
 
-/** Writes the entries of a batch's header that follow those of every record. */
+static void pack_whole_entry(struct ps_draft *draft, const char *key, uint64_t value) {
+  ps_pack_key(draft, key);
+  ps_pack_whole(draft, value);
+}
+
+static void pack_contribution(struct ps_draft *draft, const struct ps_record *record) {
+  const struct ps_contribution *contribution = record->contribution;
+  bool tells_time = contribution->step_ms >= 0;
+  ps_pack_map(draft, 8 + (size_t)tells_time);
+  ps_pack_key(draft, "fragment");
+  ps_pack_name(draft, contribution->fragment);
+  pack_whole_entry(draft, "base", contribution->base);
+  pack_whole_entry(draft, "steps", contribution->steps);
+  pack_whole_entry(draft, "tokens", contribution->tokens);
+  pack_text_entry(draft, "form", contribution->form == PSERVER_PARAMETERS ? "parameters" : "displacement");
+  if (tells_time) pack_number_entry(draft, "stepMs", contribution->step_ms);
+  pack_whole_entry(draft, "id", contribution->id);
+  pack_whole_entry(draft, "part", record->part);
+  pack_whole_entry(draft, "parts", record->parts);
+}
+
+/** Writes the entries of a header with runs that follow those of every record. */
 static void write_batch_entries(struct ps_draft *draft, const struct ps_record *record) {
   uint64_t step = ps_first_source(record)->step;
   size_t runs = 0;
   for (const struct ps_run *run = record->runs; run != NULL; run = run->next) runs++;
   if (step > 0) ps_draft_whole(draft, "step", step);
+  if (record->contribution != NULL) {
+    ps_draft_key(draft, "contribution");
+    pack_contribution(draft, record);
+  }
   ps_draft_key(draft, "runs");
   ps_pack_list(draft, runs);
   for (const struct ps_run *run = record->runs; run != NULL; run = run->next) pack_run(draft, record, run);
@@ -283,7 +308,7 @@ static void write_entries(struct ps_draft *draft, const struct ps_identity *iden
   ps_draft_whole(draft, "n", record->header.n);
   ps_draft_whole(draft, "done", record->header.done);
   ps_draft_text(draft, "reply", reply);
-  if (record->blocks > 1) write_batch_entries(draft, record);
+  if (ps_has_columns(record)) write_batch_entries(draft, record);
   else write_single_entries(draft, record);
 }
 
@@ -309,7 +334,7 @@ static void fill_message(const struct ps_draft *draft, const struct ps_record *r
   memcpy(bytes, draft->buffer.data, draft->buffer.size);
   if (ps_is_blockless(source->update->operation)) return;
   uint32_t crc = ps_draft_crc(draft);
-  if (record->blocks > 1) {
+  if (ps_has_columns(record)) {
     uint8_t *end = target;
     for (const struct ps_run *run = record->runs; run != NULL; run = run->next) write_run(record, run, &end);
     crc = ps_crc32_update(crc, target, (size_t)(end - target));
@@ -338,7 +363,7 @@ static bool reserve(struct ps_record_buffer *buffer, size_t bytes) {
 pserver_status ps_write_record(const struct ps_identity *identity, const struct ps_record *record,
                                struct ps_record_buffer *buffer) {
   const struct ps_block_source *first = ps_first_source(record);
-  size_t data_bytes = record->blocks > 1 ? batch_bytes(record) : first->data_bytes;
+  size_t data_bytes = ps_has_columns(record) ? batch_bytes(record) : first->data_bytes;
   struct ps_draft draft;
   ps_draft_begin(&draft);
   write_entries(&draft, identity, record);

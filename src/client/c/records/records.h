@@ -15,6 +15,22 @@ struct ps_parameter_update;
 struct ps_part_slice;
 struct ps_run;
 
+/**
+ * What a contribution to a fragment says besides its elements; see docs/reference/protocol.md, "contribute". Its records
+ * also say which part each is.
+ */
+struct ps_contribution {
+  const char *fragment;
+  uint64_t base;
+  uint64_t steps;
+  uint64_t tokens;
+  /** Milliseconds that an inner step takes; below 0: not told. */
+  double step_ms;
+  pserver_contribution_form form;
+  /** Its number, higher than those of all earlier ones of the client. */
+  uint64_t id;
+};
+
 /** The contents of one block update: elements of one block; or of a clock or a note. */
 struct ps_block_source {
   /** What it does to which parameter. */
@@ -93,6 +109,12 @@ struct ps_grouped_gradient {
   /** Whether what rounding leaves out is added to the next gradient. */
   bool feeds_back;
 };
+
+/**
+ * Gives the sources of a gradient in int8 or e3m0 memory for their encoded elements at `*encoded`, which it moves behind
+ * that.
+ */
+void ps_group_gradient(struct ps_grouped_gradient *gradient, uint8_t **encoded);
 
 /** Makes the sources of all blocks of the update's parameter; `sources` has memory for them. */
 void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_block_source *sources);
@@ -180,6 +202,10 @@ struct ps_record {
   /** The sources of all runs, one run after the other: `blocks` of them, 1, or more for a batch. */
   const struct ps_block_source **sources;
   size_t blocks;
+  /** The contribution that it is a part of, and which; NULL for any other record. */
+  const struct ps_contribution *contribution;
+  size_t part;
+  size_t parts;
   /** The update that was added last. Bytes of the elements and lists of all entries of a batch. */
   const struct ps_block_source *last;
   size_t value_bytes;
@@ -194,6 +220,11 @@ struct ps_record {
 /** Returns the first source of a record. */
 static inline const struct ps_block_source *ps_first_source(const struct ps_record *record) {
   return record->sources[0];
+}
+
+/** Whether a record has the form of a batch, with columns: one with several blocks, or a part of a contribution. */
+static inline bool ps_has_columns(const struct ps_record *record) {
+  return record->blocks > 1 || record->contribution != NULL;
 }
 
 /** Returns the bytes of a record that count as in flight: about those of its tensor bytes. */
@@ -222,7 +253,7 @@ struct ps_sending;
 
 /**
  * Makes the records of a sending: the small updates of a shard go into as few batches as the limits permit; a large
- * update, or a single small one, has a record of its own. Within a shard, small updates of one type and form keep
+ * update, or a single small one, has a record of its own, unless it is a part of a contribution. Within a shard, small updates of one type and form keep
  * their order, and so do large ones. False if there is no memory; ps_release_records() frees them, also then.
  */
 bool ps_make_records(struct ps_sending *sending, const struct ps_batch_limits *limits);
@@ -341,6 +372,8 @@ struct ps_sending {
   struct ps_call_mode mode;
   /** Whether each has a record of its own, whatever its size, so that each can be rejected by itself. */
   bool goes_alone;
+  /** The contribution that its gradients are, all of one shard: they go together whatever their sizes. NULL: none. */
+  const struct ps_contribution *contribution;
   /** Called once no update is pending, with OK or the last error. May free the sending. */
   void (*over)(struct ps_sending *sending, pserver_status status);
   void *context;
@@ -352,6 +385,8 @@ struct ps_sending {
   size_t late;
   /** Set by the sender: number of blocks that are applied, or may be. */
   size_t taken;
+  /** Set by the sender: the highest version in an outcome; that of a contribution is its round. */
+  uint64_t version;
   struct ps_update_sender *sender;
   struct ps_update_call *call;
   /** One for each update of the call, and memory that they point into. */

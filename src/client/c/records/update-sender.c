@@ -206,6 +206,7 @@ static void call_over(void *owner, struct ps_update_call *call, int64_t now_ms) 
   struct ps_sending *sending = call->context;
   sending->late = call->late;
   sending->taken = call->applied + call->unknown;
+  sending->version = call->version;
   finish(sending, ps_call_error(call, sending->records, sender->deps.identity->trainer));
 }
 

@@ -7,7 +7,7 @@
 
 /** How a job synchronizes its trainers. */
 struct ps_synchronization {
-  enum { PS_SYNC_ASYNC, PS_SYNC_SYNC, PS_SYNC_SSP } mode;
+  enum { PS_SYNC_ASYNC, PS_SYNC_SYNC, PS_SYNC_SSP, PS_SYNC_DILOCO } mode;
   /** In `sync`: how many trainers a step does not wait for. */
   uint64_t backups;
   /** In `ssp`: how many steps a trainer may be ahead of the slowest. */

@@ -20,15 +20,19 @@ from .config import ConfigInput, PaddleConfigs
 from .errors import *
 from .records import (
     ClientStats,
+    ContributionAccount,
     Fallback,
+    Fragments,
     GradResult,
     JobStatus,
     ParameterInfo,
     Params,
     Position,
+    PulledFragment,
     Rows,
     SavedModel,
     Synchronization,
+    Tally,
 )
 
 __all__ = [
@@ -37,8 +41,10 @@ __all__ = [
     "Client",
     "ClientStats",
     "ConfigInput",
+    "ContributionAccount",
     "Error",
     "Fallback",
+    "Fragments",
     "GradResult",
     "JobStatus",
     "LibraryError",
@@ -46,9 +52,11 @@ __all__ = [
     "ParameterInfo",
     "Params",
     "Position",
+    "PulledFragment",
     "Rows",
     "SavedModel",
     "Synchronization",
+    "Tally",
     "__version__",
     "bfloat16",
     "connect",

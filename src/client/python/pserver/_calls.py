@@ -242,7 +242,7 @@ def _result(
 
 
 _STATES: Final = ("uninitialized", "initializing", "ready")
-_MODES: Final = ("async", "sync", "ssp")
+_MODES: Final = ("async", "sync", "ssp", "diloco")
 
 
 def describe(connection: Connection) -> declarations.ClientInfo:
@@ -278,6 +278,7 @@ def synchronization(info: declarations.ClientInfo) -> Synchronization:
         backups=info.backups,
         reduce=("sum" if info.sums else "mean") if mode == "sync" else None,
         staleness=info.staleness,
+        quorum=info.quorum,
     )
 
 

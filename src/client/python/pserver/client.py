@@ -7,7 +7,7 @@ import warnings
 from ctypes import byref, c_bool, sizeof
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
-from . import _calls
+from . import _calls, _rounds, errors
 from ._arguments import (
     Encoding,
     KnownForms,
@@ -36,10 +36,12 @@ from .config import ConfigInput, to_config
 from .records import (
     ClientStats,
     Fallback,
+    Fragments,
     GradResult,
     JobStatus,
     ParameterInfo,
     Params,
+    PulledFragment,
     Rows,
     SavedModel,
     Synchronization,
@@ -64,6 +66,8 @@ class Client:
     def __init__(self, settings: Settings) -> None:
         self._link = Link(settings)
         self._known = KnownForms(lambda timeout_ms: self._call(_calls.list_params, timeout_ms))
+        #: The parameters of each fragment, as they were listed last.
+        self._fragments: Mapping[str, Tuple[str, ...]] = {}
 
     def __repr__(self) -> str:
         state = " closed" if self._link.is_closed else ""
@@ -302,11 +306,105 @@ class Client:
         self._call(_calls.send_note, entries, count, to_ms(timeout))
 
     def exit_steps(self, *, timeout: Optional[float] = None) -> None:
-        """Leaves the steps of the job, so that the other trainers no longer wait for this one.
+        """Leaves the steps or rounds of the job, so that the other trainers no longer wait for this one.
 
-        Its next gradient enters again. :meth:`close` does the same. Does nothing in an ``async`` job.
+        Its next gradient or contribution enters again. :meth:`close` does the same. Does nothing in an ``async`` job.
         """
         self._call(Connection.call, "pserver_exit_steps", to_ms(timeout))
+
+    def enter_rounds(self, *, timeout: Optional[float] = None) -> None:
+        """Makes this trainer one that the rounds of a ``diloco`` job may wait for, before its first contribution,
+        which does the same.
+
+        No round closes before so many have entered as the job's quorum says; :meth:`exit_steps` and
+        :meth:`close` end it. Raises Unsupported in any other job.
+        """
+        self._call(Connection.call, "pserver_enter_rounds", to_ms(timeout))
+
+    def contribute(
+        self,
+        fragment: str,
+        values: Mapping[str, Any],
+        *,
+        base: int,
+        steps: int,
+        tokens: int,
+        step_time: Optional[float] = None,
+        form: _rounds.Form = "displacement",
+        encoding: Optional[Encoding] = None,
+        error_feedback: bool = True,
+        timeout: Optional[float] = None,
+    ) -> Optional[int]:
+        """Contributes to a fragment of a ``diloco`` job what this trainer has learned since it pulled version ``base``
+        of it, in so many inner ``steps`` with so many ``tokens``, or examples, together.
+
+        ``values`` has an array for each parameter of the fragment: its ``"displacement"``, what was pulled less what
+        was learned, or in the ``form`` ``"parameters"`` what was learned; hosts then compute the displacement if no
+        later version has come meanwhile. ``step_time`` is how long an inner step took, in seconds; by it hosts decide
+        how long others may be waited for. ``encoding`` and ``error_feedback`` are as for :meth:`send_grads`.
+
+        The contribution is one transaction and counts once. Returns the round that it counts in, which is the version
+        that the fragment will have; :meth:`pull_fragment` waits for that. Returns None if it came too late: the trainer
+        has contributed from this version before, or a later one is there and the job drops what is late. Everything is
+        checked before anything is sent. Raises Unsupported in any other job; BadLength unless all parameters of the
+        fragment are there; Busy; OutcomeUnknown at the deadline if it counts once or not at all; and what
+        :meth:`send_grads` raises.
+        """
+        struct = _rounds.contribution(
+            to_bytes(fragment, "fragment"),
+            {"base": base, "steps": steps, "tokens": tokens},
+            step_time,
+            form,
+            encoding,
+            error_feedback,
+        )
+        items = [
+            (to_bytes(name, "name"), self._value(name, value, timeout))
+            for name, value in items_of(values, "contribute")
+        ]
+        try:
+            return self._call(_rounds.contribute, items, struct, to_ms(timeout))
+        except Error:
+            # The parameters of the fragment may have changed.
+            self._fragments = {}
+            raise
+
+    def fragments(self, *, timeout: Optional[float] = None) -> Fragments:
+        """Returns the fragments of a ``diloco`` job with their parameters and present versions, and what became of
+        this trainer's contributions. Raises Unsupported in any other job."""
+        found = self._call(_rounds.fragments, to_ms(timeout))
+        self._fragments = found.parameters
+        return found
+
+    def pull_fragment(
+        self,
+        fragment: str,
+        *,
+        min_version: int = 0,
+        encoding: Optional[Encoding] = None,
+        timeout: Optional[float] = None,
+    ) -> PulledFragment:
+        """Reads all parameters of a fragment of a ``diloco`` job at one version: the present one, or the first from
+        ``min_version`` on, for which it waits.
+
+        Raises Unsupported in any other job; UnknownParameter if no parameter belongs to the fragment; Timeout; and
+        what :meth:`get_params` raises.
+        """
+        if fragment not in self._fragments:
+            self.fragments(timeout=timeout)
+        names = self._fragments.get(fragment, ())
+        if not names:
+            text = f'no parameter belongs to fragment "{fragment}"'
+            raise errors.UnknownParameter(text, {"fragment": fragment})
+        wanted = _rounds.whole(min_version, "min_version")
+        number, timeout_ms = encoding_number(encoding), to_ms(timeout)
+        encoded = [to_bytes(name, "name") for name in names]
+        name = to_bytes(fragment, "fragment")
+        try:
+            return self._call(_rounds.pull, name, names, encoded, wanted, number, timeout_ms)
+        except Error:
+            self._fragments = {}
+            raise
 
     def set_params(
         self,

@@ -61,10 +61,11 @@ class Synchronization:
     """How the trainers of a job keep step."""
 
     #: ``"async"``: they do not; ``"sync"``: one gradient of each is applied together; ``"ssp"``: a
-    #: trainer may be ahead of the slowest by a bounded number of steps.
+    #: trainer may be ahead of the slowest by a bounded number of steps; ``"diloco"``: each trains by itself and
+    #: contributes to rounds of fragments.
     mode: str
-    #: Trainers that must have entered before any step ends; 0 in ``async`` jobs, as are the following
-    #: numbers.
+    #: In ``sync`` and ``ssp`` jobs: trainers that must have entered before any step ends. 0 in others, as is each
+    #: of the following numbers where it means nothing.
     trainers: int
     #: In ``sync`` jobs: additional trainers; a step does not wait for so many of the last ones.
     backups: int
@@ -72,6 +73,49 @@ class Synchronization:
     reduce: Optional[str]
     #: In ``ssp`` jobs: steps that a trainer may be ahead of the slowest.
     staleness: int
+    #: In ``diloco`` jobs: trainers that must have contributed before a round closes, or all members if these
+    #: are fewer.
+    quorum: int = 0
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Contributions, with the inner steps and tokens that went into them."""
+
+    contributions: int
+    steps: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class ContributionAccount:
+    """What became of a trainer's contributions. Those that are not named below are in open rounds."""
+
+    #: All that were complete.
+    processed: Tally
+    merged: Tally
+    #: Merged although they were made from an earlier version.
+    late: Tally
+    dropped: Tally
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """The fragments of a job, and what became of this trainer's contributions to them."""
+
+    #: How many rounds of each fragment have closed, by its name.
+    versions: Mapping[str, int]
+    #: The names of each fragment's parameters.
+    parameters: Mapping[str, Tuple[str, ...]]
+    account: ContributionAccount
+
+
+@dataclass(frozen=True)
+class PulledFragment:
+    """The values of a fragment's parameters by name, all of one version."""
+
+    version: int
+    params: Mapping[str, Array]
 
 
 @dataclass(frozen=True)

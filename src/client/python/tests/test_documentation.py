@@ -11,6 +11,7 @@ import pytest
 import legion
 import pserver
 import pserver.aio
+import pserver.diloco
 
 
 def public(module: ModuleType) -> Iterator[Tuple[str, object]]:
@@ -28,7 +29,7 @@ def public(module: ModuleType) -> Iterator[Tuple[str, object]]:
                     yield f"{name}.{attribute}", member
 
 
-@pytest.mark.parametrize("module", [pserver, pserver.aio, legion])
+@pytest.mark.parametrize("module", [pserver, pserver.aio, pserver.diloco, legion])
 def test_everything_public_has_a_docstring(module: ModuleType) -> None:
     found = dict(public(module))
     assert len(found) > 3

@@ -42,7 +42,7 @@ def run(block: str, job: Job, monkeypatch: pytest.MonkeyPatch, **names: Any) -> 
 def test_no_block_is_left_out() -> None:
     found = {path.name: len(blocks(path.name)) for path in GUIDES.glob("*.md")}
     assert {name: count for name, count in found.items() if count} == {
-        "python.md": 1,
+        "python.md": 2,
         "pytorch.md": 3,
         "legion.md": 1,
     }
@@ -58,6 +58,22 @@ def test_a_trainer(new_job: NewJob, monkeypatch: pytest.MonkeyPatch) -> None:
         gradient=lambda w, batch: np.ones_like(w),
     )
     assert (job.models / "model.safetensors").exists()
+
+
+def test_a_learner(new_job: NewJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = new_job("--sync", "diloco", "--grace-cap-ms", "0")
+    block = blocks("python.md")[1]
+    params = {"w": np.ones(300, np.float32), "b": np.ones((), np.float32)}
+    learned = run(
+        block,
+        job,
+        monkeypatch,
+        params=params,
+        batches=range(30),
+        train=lambda params, batch: {name: each - np.float32(1) for name, each in params.items()},
+    )
+    assert learned["learner"].steps == 30 and min(learned["learner"].versions.values()) >= 1
+    assert learned["params"]["b"] < -10
 
 
 @pytest.mark.parametrize("places", ["keywords", "a dict", "JSON", "YAML"])

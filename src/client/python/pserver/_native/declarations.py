@@ -70,7 +70,8 @@ class Options(Structure):
 class ClientInfo(Structure):
     _fields_ = _fields(
         "struct_size size, job char[41], trainer char[65], session uint64, synchronization int, "
-        "trainers uint64, backups uint64, sums bool, staleness uint64, steps_ended uint64"
+        "trainers uint64, backups uint64, sums bool, staleness uint64, quorum uint64, "
+        "steps_ended uint64"
     )
 
 
@@ -110,6 +111,29 @@ class Known(Structure):
 
 class Indices(Structure):
     _fields_ = _fields("values int64*, count size")
+
+
+class Contribution(Structure):
+    _fields_ = _fields(
+        "struct_size size, fragment text, base uint64, steps uint64, tokens uint64, "
+        "step_ms double, form int, encoding int, no_error_feedback bool"
+    )
+
+
+class Fragment(Structure):
+    _fields_ = _fields("name text, version uint64, parameters text*, parameter_count size")
+
+
+class Tally(Structure):
+    _fields_ = _fields("contributions uint64, steps uint64, tokens uint64")
+
+
+class Account(Structure):
+    _fields_ = _fields("processed Tally, merged Tally, late Tally, dropped Tally")
+
+
+class BalancedTensor(Structure):
+    _fields_ = _fields("name text, bytes uint64, is_embedding bool, fragment char[24]")
 
 
 class JobInfo(Structure):
@@ -162,6 +186,11 @@ CALLS: Final = {
     "pserver_send_grads": "pointer Gradient* size GradOptions* int64",
     "pserver_end_step": "pointer int64",
     "pserver_exit_steps": "pointer int64",
+    "pserver_enter_rounds": "pointer int64",
+    "pserver_contribute": "pointer text* Tensor* size Contribution* int64 uint64*",
+    "pserver_fragments": "pointer Fragment** size* Account* int64",
+    "pserver_pull_fragment": "pointer text text* Tensor* size uint64 int int64 uint64*",
+    "pserver_balance_fragments": "BalancedTensor* size size",
     "pserver_note": "pointer NoteEntry* size int64",
     "pserver_set_with": "pointer text* Tensor* size UpdateOptions* int64",
     "pserver_push_with": "pointer text Tensor* double double UpdateOptions* int64",
@@ -186,6 +215,7 @@ PROCEDURES: Final = {
     "pserver_use_canceller": "pointer",
     "pserver_tensor_release": "Tensor*",
     "pserver_origins_free": "pointer",
+    "pserver_fragments_release": "Fragment* size",
     "pserver_list_details_release": "ParameterDetails* size",
     "pserver_fallbacks_release": "Fallback*",
 }
