@@ -15,6 +15,8 @@ test("knows the library, agrees with numpy, makes every call, and refuses bad in
     "test_encodings.py",
     "test_bad_input.py",
     "test_averaging.py",
+    "test_rounds.py",
+    "test_diloco.py",
     "test_known.py",
     "test_notes.py",
     // The last one: it gives the job parameters of all names, of which some cannot be saved together.
