@@ -15,13 +15,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/debian-archive.sh
 . scripts/debian-archive.sh
+# shellcheck source=scripts/release/failures.sh
+. scripts/release/failures.sh
 
 readonly CARRIED=scripts/release/carried-libraries.json
-
-fail() {
-  printf 'release: %s\n' "$*" >&2
-  exit 1
-}
 
 # pinned EXPRESSION: a value of carried-libraries.json, where `of` finds a library by its name.
 pinned() {
@@ -37,15 +34,6 @@ check_age() {
   until=$(pinned carried.debian.supportedUntil)
   [[ ! $1 > $until ]] ||
     fail "wheels carry libraries of Debian $release, which gets security fixes until $until; it is $1: name a newer release in $CARRIED"
-}
-
-# logged WHAT COMMAND…: runs it silently; the end of its output says why it failed.
-logged() {
-  local what=$1
-  shift
-  "$@" >"$work/log" 2>&1 </dev/null && return
-  tail -n 30 "$work/log" >&2
-  fail "$what, see above"
 }
 
 # Debian's newest packages of the libraries, none of which may be without security support.

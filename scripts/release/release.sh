@@ -8,27 +8,15 @@
 #   scripts/release/release.sh --compare    builds once more, in another directory, and compares with build/release
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/release/failures.sh
+. scripts/release/failures.sh
 
 readonly BUILT=build/release
 readonly ARCHITECTURES=(x86_64 aarch64)
 # Stays there, because it is large.
 readonly ZIG=$PWD/.tools/zig
 
-fail() {
-  printf 'release: %s\n' "$*" >&2
-  exit 1
-}
-
 say() { printf 'release: %s\n' "$*" >&2; }
-
-# logged WHAT COMMAND…: runs it silently; the end of its output says why it failed.
-logged() {
-  local what=$1
-  shift
-  "$@" >"$work/log" 2>&1 </dev/null && return
-  tail -n 30 "$work/log" >&2
-  fail "$what, see above"
-}
 
 provide_zig() {
   local version

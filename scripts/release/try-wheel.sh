@@ -15,16 +15,13 @@ cd "$(dirname "$0")/../.."
 . scripts/debian-archive.sh
 # shellcheck source=scripts/debian-packages.sh
 . scripts/debian-packages.sh
+# shellcheck source=scripts/release/failures.sh
+. scripts/release/failures.sh
 
 # The oldest that the archive has: glibc 2.31, and Python 3.9, the oldest that the package runs on.
 readonly RELEASE=bullseye PYTHON=3.9
 # Until the server is ready, and until the trainer has ended, which takes some seconds.
 readonly READY_SECONDS=120 TRAINER_SECONDS=300
-
-fail() {
-  printf 'release: %s\n' "$*" >&2
-  exit 1
-}
 
 missing() { has_program "qemu-$architecture" || echo qemu-user; }
 

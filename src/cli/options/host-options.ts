@@ -10,6 +10,7 @@ import {
   MERGES,
   type Merge,
   ROUND_MS_MAX,
+  SYNCHRONIZATION_ENTRIES,
   type Synchronization,
   toSynchronization,
 } from "../../protocol/config/index.ts";
@@ -124,33 +125,14 @@ export interface SynchronizationFlags {
   readonly lateDecay?: number;
 }
 
-/** Flags that each mode of `--sync` requires, and allows. */
-const OTHERS = {
-  async: { needed: [], possible: [] },
-  sync: { needed: ["trainers"], possible: ["backups", "reduce"] },
-  ssp: { needed: ["trainers", "staleness"], possible: [] },
-  diloco: {
-    needed: [],
-    possible: [
-      "quorum",
-      "graceMargin",
-      "graceSteps",
-      "graceCapMs",
-      "minIntervalMs",
-      "weights",
-      "merge",
-      "late",
-      "lateDecay",
-    ],
-  },
-} as const;
-const ALL_OTHERS = [
-  "trainers",
-  "backups",
-  "reduce",
-  "staleness",
-  ...OTHERS.diloco.possible,
-] as const;
+/** Flags that each mode of `--sync` requires. */
+const NEEDED = {
+  async: [],
+  sync: ["trainers"],
+  ssp: ["trainers", "staleness"],
+  diloco: [],
+} as const satisfies Record<Synchronization["mode"], readonly (keyof SynchronizationFlags)[]>;
+const FLAGS = [...new Set(Object.values(SYNCHRONIZATION_ENTRIES).flat())];
 
 /** Adds the flags that say how trainers keep step; they are checked before the command starts. */
 function addSynchronizationOptions(command: Command): Command {
@@ -161,7 +143,7 @@ function addSynchronizationOptions(command: Command): Command {
         "how trainers of a new job keep step: async: not at all; sync: one gradient of each is " +
           "applied together; ssp: the fastest waits for the slowest; diloco: they train by themselves " +
           "and contribute to fragments, whose rounds close with a quorum (default: async)",
-      ).choices(Object.keys(OTHERS)),
+      ).choices(Object.keys(NEEDED)),
     )
     .option(
       "--trainers <n>",
@@ -248,11 +230,11 @@ function addSynchronizationOptions(command: Command): Command {
  */
 function toSynchronizationSetting(flags: SynchronizationFlags): Synchronization | undefined {
   const { sync: mode } = flags;
-  const givenFlags = ALL_OTHERS.filter((flag) => flags[flag] !== undefined);
+  const givenFlags = FLAGS.filter((flag) => flags[flag] !== undefined);
   if (mode === undefined) {
     if (givenFlags.length === 0) return undefined;
-    const modes = Object.entries(OTHERS).filter(([, { needed, possible }]) => {
-      const all: readonly string[] = [...needed, ...possible];
+    const modes = Object.entries(SYNCHRONIZATION_ENTRIES).filter(([, entries]) => {
+      const all: readonly string[] = entries;
       return givenFlags.every((flag) => all.includes(flag));
     });
     const mode = modes.map(([name]) => name).join(" or ");
@@ -260,9 +242,8 @@ function toSynchronizationSetting(flags: SynchronizationFlags): Synchronization 
       `expected --sync${mode && ` ${mode}`} with ${list(givenFlags)}; received no --sync`,
     );
   }
-  const { needed, possible } = OTHERS[mode];
-  const known: readonly string[] = [...needed, ...possible];
-  const missing = needed.filter((flag) => flags[flag] === undefined);
+  const known: readonly string[] = SYNCHRONIZATION_ENTRIES[mode];
+  const missing = NEEDED[mode].filter((flag) => flags[flag] === undefined);
   if (missing.length > 0) throw wrong(`--sync ${mode}: expected ${list(missing)}; received none`);
   const foreign = givenFlags.filter((flag) => !known.includes(flag));
   if (foreign.length > 0) {

@@ -78,7 +78,9 @@ export type SynchronizationInput =
   | ({ readonly mode: "diloco" } & Partial<DilocoSettings>);
 
 const WHAT = "synchronization";
-const ENTRIES = {
+
+/** What a synchronization of each mode has besides the mode. */
+export const SYNCHRONIZATION_ENTRIES = {
   async: [],
   sync: ["trainers", "backups", "reduce"],
   ssp: ["trainers", "staleness"],
@@ -108,10 +110,13 @@ export const GRACE_STEPS_MAX = 1_000_000;
  */
 export function toSynchronization(input: unknown = {}): Synchronization {
   const entries = typeof input === "string" ? { mode: input } : input;
-  const every = ["mode", ...Object.values(ENTRIES).flat()];
-  const modes = Object.keys(ENTRIES) as (keyof typeof ENTRIES)[];
+  const every = ["mode", ...Object.values(SYNCHRONIZATION_ENTRIES).flat()];
+  const modes = Object.keys(SYNCHRONIZATION_ENTRIES) as Synchronization["mode"][];
   const mode = new Settings(entries, WHAT, every).word("mode", modes, "async");
-  const settings = new Settings(entries, `${WHAT} ${mode}`, ["mode", ...ENTRIES[mode]]);
+  const settings = new Settings(entries, `${WHAT} ${mode}`, [
+    "mode",
+    ...SYNCHRONIZATION_ENTRIES[mode],
+  ]);
   if (mode === "async") return { mode };
   if (mode === "diloco") return { mode, ...toDiloco(settings) };
   const trainers = settings.number("trainers", wholeRange(1, MEMBERS_MAX));
