@@ -3,7 +3,7 @@ import {
   BATCH_HEAD_BYTES_MAX,
   CLOCK_LEAD_STEPS,
   DECLARED_MAX,
-  OPEN_CONTRIBUTION_BYTES_MAX,
+  KEPT_CONTRIBUTION_BYTES_MAX,
   REJECTED_WORK_MAX,
   SHARD_BYTES_MAX,
   TRAINERS_MAX,
@@ -40,8 +40,8 @@ export interface Rules {
   readonly batchHeaderBytesMax: number;
   /** Limit of a note's bytes. */
   readonly noteBytesMax: number;
-  /** Limit of the bytes of contributions that are not complete. */
-  readonly openContributionBytesMax: number;
+  /** Limit of the bytes of contributions that are kept: incomplete ones, and those that open rounds need. */
+  readonly keptContributionBytesMax: number;
 }
 
 /** Rules by their version. */
@@ -61,7 +61,7 @@ export const RULES_1: Rules = {
   batchEntriesMax: BATCH_ENTRIES_MAX,
   batchHeaderBytesMax: BATCH_HEAD_BYTES_MAX,
   noteBytesMax: NOTE_RECORD_BYTES_MAX,
-  openContributionBytesMax: OPEN_CONTRIBUTION_BYTES_MAX,
+  keptContributionBytesMax: KEPT_CONTRIBUTION_BYTES_MAX,
 };
 
 /** All versions this program can fold. */
