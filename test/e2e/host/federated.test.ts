@@ -3,6 +3,7 @@
 // that is killed in the middle of a round loses nothing, and the command `ledger` has a receipt for every contribution.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
+import type { SynchronizationInput } from "../../../src/protocol/index.ts";
 import { sampledMembers } from "../../../src/protocol/sampling.ts";
 import { run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
@@ -15,9 +16,12 @@ const WORK = { steps: 1, tokens: 20 };
 let job: TestJob;
 
 beforeEach(async () => {
-  const synchronization = {
-    ...{ mode: "diloco", preset: "fedavg", sample: 3, merge: "median" },
-  } as const;
+  const synchronization: SynchronizationInput = {
+    mode: "diloco",
+    preset: "fedavg",
+    sample: 3,
+    merge: "median",
+  };
   job = await TestJob.start({ shards: 2, synchronization, leaseMs: LASTING_LEASE_MS });
 });
 
