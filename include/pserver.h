@@ -770,10 +770,13 @@ typedef struct pserver_parameter_details {
   pserver_parameter_info info;
   /** The configuration, a JSON object with all defaults filled in. */
   char *config;
-  /** Elements of each block except the last. Block i is in shard (first_shard + i) modulo `shards`. */
+  /** Elements of each block except the last. */
   uint64_t block_elements;
+  /** The shard of block 0. Block i is in shard (first_shard + i) modulo `shards`, or, if `pinned`, in `first_shard` too. */
   uint32_t first_shard;
   uint32_t shards;
+  /** Whether all blocks are in one shard, as those of a parameter in a fragment are. */
+  bool pinned;
 } pserver_parameter_details;
 
 /** Lists all parameters with all details. Release `*list` with pserver_list_details_release(). */

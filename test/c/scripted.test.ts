@@ -141,6 +141,7 @@ const SCENARIOS = {
     "a fragment is not read before it has the version",
     "calls for rounds are refused in other jobs, and with wrong arguments",
     "a trainer that exits the rounds enters them again with its next contribution",
+    "details tell whether all blocks of a parameter are on one shard",
   ],
   cancelling: [
     "a cancelled call waits for no PubAck",

@@ -153,7 +153,8 @@ class ParameterInfo(Structure):
 
 class ParameterDetails(Structure):
     _fields_ = _fields(
-        "info ParameterInfo, config text, block_elements uint64, first_shard uint32, shards uint32"
+        "info ParameterInfo, config text, block_elements uint64, first_shard uint32, "
+        "shards uint32, pinned bool"
     )
 
 
