@@ -21,6 +21,7 @@ import {
 } from "./fold-record.ts";
 import { type FoldState, FoldTables } from "./fold-state.ts";
 import type { FragmentProgress } from "./fragments/fragment-table.ts";
+import type { GuardPolicy } from "./guards/guard-table.ts";
 import {
   addRecord,
   ChecksumComparison,
@@ -114,6 +115,11 @@ export class Shard {
     const logSubjects = new LogSubjects(subjects);
     const tables = new FoldTables({ shard, memory, hooks, knownRules });
     return new Shard({ subjects, logSubjects, shard, memory, tables });
+  }
+
+  /** How guards decide from the next record on, if not as parameters say: the state is then not that of the journal. */
+  set guardPolicy(policy: GuardPolicy) {
+    this.#tables.guards.policy = policy;
   }
 
   /** Callbacks for changes of blocks; replaces those of the options. */
@@ -509,9 +515,9 @@ export class Shard {
     );
     if (this.#observers.length > 0) {
       const kind = "trainer";
-      const { outcome, change, runs, isRepeat, fault, contributed } = folded;
+      const { outcome, change, runs, isRepeat, fault, contributed, verdict } = folded;
       const sent = { subject, header, message };
-      const done = { outcome, isRepeat, change, runs, fault, contributed };
+      const done = { outcome, isRepeat, change, runs, fault, contributed, verdict };
       this.#observe({ kind, seq, timeMs, ...sent, ...done });
     }
     return folded.outcome;

@@ -78,8 +78,8 @@ export function toGuard(input: unknown, what: string = "config.guard"): Guard {
 }
 
 /** As {@link toGuard}, for a parameter: `off` says that the job's guard is not for it. */
-export function toGuardSetting(input: unknown): GuardSetting {
-  return input === "off" ? "off" : toGuard(input);
+export function toGuardSetting(input: unknown, what?: string): GuardSetting {
+  return input === "off" ? "off" : toGuard(input, what);
 }
 
 /** Describes a guard: `reject above 6 deviations of the last 32 norms of the trainer, from 16 on`. */

@@ -24,6 +24,7 @@ export interface GuardPolicy {
 export interface JudgedNorm {
   /** Number of the block; of a contribution's tensor that of its first block. */
   readonly number: number;
+  readonly parameter: string;
   /** Name of the block or tensor in messages. */
   readonly label: string;
   readonly guard: Guard;
@@ -63,11 +64,12 @@ export class GuardTable {
     kernels: Kernels,
     trainer: string,
     seq: number,
-    { number, label, guard, norm }: Omit<JudgedNorm, "limit" | "action">,
+    { number, parameter, label, guard, norm }: Omit<JudgedNorm, "limit" | "action">,
   ): JudgedNorm {
     const limit = this.#histories.get(number)?.get(keyOf(guard, trainer))?.limit(kernels, guard);
     const isAbove = limit !== undefined && norm > limit.limit && !this.policy.without?.has(seq);
-    return { number, label, guard, norm, limit, action: isAbove ? guard.action : undefined };
+    const action = isAbove ? guard.action : undefined;
+    return { number, parameter, label, guard, norm, limit, action };
   }
 
   /**

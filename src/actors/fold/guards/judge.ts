@@ -22,12 +22,15 @@ export interface Judgment extends JudgedNorm {
 
 /** What guards have decided about a record, and the norm for which they did. */
 export interface GuardVerdict extends GuardDecision {
+  readonly parameter: string;
   /** The block or tensor. */
   readonly label: string;
   /** The median of the norms before. */
   readonly median: number;
   /** How many these are. */
   readonly norms: number;
+  /** How many other norms of the record were above their limits. */
+  readonly others: number;
   readonly entry?: FaultyEntry | undefined;
 }
 
@@ -61,8 +64,9 @@ export function judgeNorm(
   if (!Number.isFinite(norm)) {
     throw new PserverError("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
   }
-  const { number } = block;
-  const found = guards.judge(memory.kernels, trainer, seq, { number, label, guard, norm });
+  const { number, parameter } = block;
+  const own = { number, parameter, label, guard, norm };
+  const found = guards.judge(memory.kernels, trainer, seq, own);
   judged.push(entry === undefined ? found : { ...found, entry });
   return found.action === "clip" ? (found.limit?.limit ?? norm) / norm : 1;
 }
@@ -76,13 +80,15 @@ const STRICTNESS = ["clip", "set-aside", "reject"] as const;
  */
 export function verdictOf(judged: readonly Judgment[]): GuardVerdict | undefined {
   let strictest: GuardVerdict | undefined;
-  for (const { action, norm, limit: found, label, entry } of judged) {
+  let above = 0;
+  for (const { action, norm, limit: found, parameter, label, entry } of judged) {
     if (action === undefined || found === undefined) continue;
+    above += 1;
     const { limit, median, norms } = found;
-    const verdict = { action, norm, limit, label, median, norms, entry };
+    const verdict = { action, norm, limit, parameter, label, median, norms, others: 0, entry };
     if (strictest === undefined || isStricter(verdict, strictest)) strictest = verdict;
   }
-  return strictest;
+  return strictest && { ...strictest, others: above - 1 };
 }
 
 function isStricter(verdict: GuardVerdict, than: GuardVerdict): boolean {
