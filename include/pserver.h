@@ -232,6 +232,9 @@ typedef struct pserver_client_stats {
   /** Records that were sent, each counted once, and how often one was sent again. */
   uint64_t records;
   uint64_t resent;
+  /** Records of which a guard has clipped a gradient or tensor, and that one has set aside: they were not applied. */
+  uint64_t clipped;
+  uint64_t set_aside;
   /** Requests for values. */
   uint64_t reads;
   uint64_t sent_bytes;

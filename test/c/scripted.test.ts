@@ -59,6 +59,7 @@ const SCENARIOS = {
     "a parameter that a call names twice is in two batches",
   ],
   outcomes: [
+    "what a guard clips or sets aside is no error, and is counted once",
     "an outcome is asked for 1 s after the PubAck, and then each second",
     "a question is for what is due in a shard, at the highest of their positions",
     "answers to other sessions, numbers and shards are ignored",
