@@ -418,7 +418,7 @@ function checkPush(
     return { ...change, statistics: checkElements(context, block, payload, norm), clip: 1 };
   }
   const statistics = checkMeasured(context, block, payload, norm);
-  const clip = judgeNorm(context, block, { norm: statistics.norm, label: block.label });
+  const clip = judgeNorm(context, block, statistics.norm, "record");
   return { ...change, statistics, clip };
 }
 

@@ -309,8 +309,7 @@ function judgeEntries(
   eachEntry(context, sent, (place) => {
     const block = blocks[place] as BlockActor;
     const norm = Math.sqrt(measured[place * MEASURED] as number);
-    const label = `${entryLabel(sent.first + place)}, ${block.label}`;
-    const clip = judgeNorm(context, block, { norm, label, entry: { run: sent, place } });
+    const clip = judgeNorm(context, block, norm, { run: sent, place });
     if (clip === 1) return;
     clips ??= new Float64Array(blocks.length).fill(1);
     clips[place] = clip;

@@ -265,12 +265,11 @@ function checkNorms(
   const clips = new Map<string, number>();
   for (const [parameter, norm] of measured) {
     const block = blocks.get(parameter, 0);
-    const label = quoteName(parameter);
     if (!Number.isFinite(norm) && block?.config.allowNonFinite !== true) {
-      const text = `${label}: expected a finite norm; received ${norm}`;
+      const text = `${quoteName(parameter)}: expected a finite norm; received ${norm}`;
       throw new DroppedContribution("NON_FINITE", text);
     }
-    const clip = block === undefined ? 1 : judgeNorm(context, block, { norm, label });
+    const clip = block === undefined ? 1 : judgeNorm(context, block, norm, "tensor");
     norms.set(parameter, norm * clip);
     if (clip !== 1) clips.set(parameter, clip);
   }

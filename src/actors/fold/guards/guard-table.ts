@@ -22,13 +22,12 @@ export interface GuardPolicy {
 
 /** A norm that was compared with the limit of a guard. */
 export interface JudgedNorm {
-  /** Number of the block; of a contribution's tensor that of its first block. */
-  readonly number: number;
-  readonly parameter: string;
-  /** Name of the block or tensor in messages. */
-  readonly label: string;
+  /** The block; of a contribution's tensor its first block. */
+  readonly block: BlockActor;
   readonly guard: Guard;
   readonly norm: number;
+  /** The history that it was compared with; undefined if there is none yet. */
+  readonly history: NormHistory | undefined;
   /** Undefined while the history is too short. */
   readonly limit: NormLimit | undefined;
   /** What the guard does about it; undefined if the norm is not above the limit. */
@@ -64,12 +63,12 @@ export class GuardTable {
     kernels: Kernels,
     trainer: string,
     seq: number,
-    { number, parameter, label, guard, norm }: Omit<JudgedNorm, "limit" | "action">,
+    { block, guard, norm }: Pick<JudgedNorm, "block" | "guard" | "norm">,
   ): JudgedNorm {
-    const limit = this.#histories.get(number)?.get(keyOf(guard, trainer))?.limit(kernels, guard);
+    const history = this.#histories.get(block.number)?.get(keyOf(guard, trainer));
+    const limit = history?.limit(kernels, guard);
     const isAbove = limit !== undefined && norm > limit.limit && !this.policy.without?.has(seq);
-    const action = isAbove ? guard.action : undefined;
-    return { number, parameter, label, guard, norm, limit, action };
+    return { block, guard, norm, history, limit, action: isAbove ? guard.action : undefined };
   }
 
   /**
@@ -77,8 +76,11 @@ export class GuardTable {
    * larger than `normsMax`.
    */
   note(trainer: string, judged: readonly JudgedNorm[], normsMax: number): void {
-    for (const { number, guard, norm, limit } of judged) {
-      const history = this.#obtain(number, keyOf(guard, trainer), guard.window, normsMax);
+    for (const { block, guard, norm, history: known, limit } of judged) {
+      const history =
+        known?.window === guard.window
+          ? known
+          : this.#obtain(block.number, keyOf(guard, trainer), guard.window, normsMax);
       history?.add(Math.min(norm, limit?.limit ?? norm));
     }
   }
@@ -109,7 +111,7 @@ export class GuardTable {
         [...histories]
           .sort(([a], [b]) => (a < b ? -1 : 1))
           .map(([trainer, { window, norms }]): NormRow => {
-            return [number, trainer, window, toBytes(norms)];
+            return [number, trainer, window, new Uint8Array(norms.buffer)];
           }),
       );
   }
@@ -172,10 +174,6 @@ export function parseNormRow(value: unknown): NormRow {
 
 function keyOf({ history }: Guard, trainer: string): string {
   return history === "cohort" ? COHORT : trainer;
-}
-
-function toBytes(norms: readonly number[]): Uint8Array {
-  return new Uint8Array(Float64Array.from(norms).buffer);
 }
 
 function fromBytes(bytes: Uint8Array): Float64Array {

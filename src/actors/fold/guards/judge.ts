@@ -1,11 +1,13 @@
 import type { GuardDecision } from "../../../protocol/config/guard.ts";
 import { PserverError } from "../../../protocol/errors.ts";
+import { entryLabel } from "../../../protocol/messages/columns.ts";
+import { quoteName } from "../../../protocol/names.ts";
 import type { ShardMemory } from "../../kernel/shard-memory.ts";
 import type { FaultyEntry } from "../batch/run-change.ts";
 import type { BlockActor } from "../block-actor.ts";
 import type { GuardTable, JudgedNorm } from "./guard-table.ts";
 
-/** What a norm of a record is judged by, and where the judgment is kept until the whole record is decided. */
+/** What the norms of a record are judged by, and where the judgments are kept until the whole record is decided. */
 export interface Judges {
   readonly memory: ShardMemory;
   readonly guards: GuardTable;
@@ -15,9 +17,12 @@ export interface Judges {
   readonly judged: Judgment[];
 }
 
-/** A judged norm, and the entry of a batch that has it. */
+/** What has a norm that is judged: a record of its own, an entry of a batch, or a tensor of a contribution. */
+export type NormOwner = "record" | "tensor" | FaultyEntry;
+
+/** A judged norm, and what has it. */
 export interface Judgment extends JudgedNorm {
-  readonly entry?: FaultyEntry | undefined;
+  readonly owner: NormOwner;
 }
 
 /** What guards have decided about a record, and the norm for which they did. */
@@ -53,22 +58,26 @@ export class GuardRejection extends PserverError {
 export function judgeNorm(
   { memory, guards, trainer, seq, judged }: Judges,
   block: BlockActor,
-  {
-    norm,
-    label,
-    entry,
-  }: { readonly norm: number; readonly label: string; readonly entry?: FaultyEntry },
+  norm: number,
+  owner: NormOwner,
 ): number {
   const guard = guards.of(block);
   if (guard === undefined) return 1;
   if (!Number.isFinite(norm)) {
-    throw new PserverError("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
+    const text = `${labelOf(block, owner)}: expected a finite norm; received ${norm}`;
+    throw new PserverError("NON_FINITE", text);
   }
-  const { number, parameter } = block;
-  const own = { number, parameter, label, guard, norm };
-  const found = guards.judge(memory.kernels, trainer, seq, own);
-  judged.push(entry === undefined ? found : { ...found, entry });
-  return found.action === "clip" ? (found.limit?.limit ?? norm) / norm : 1;
+  const own = { block, guard, norm };
+  const { history, limit, action } = guards.judge(memory.kernels, trainer, seq, own);
+  judged.push({ block, guard, norm, history, limit, action, owner });
+  return action === "clip" ? (limit?.limit ?? norm) / norm : 1;
+}
+
+/** Names what has a norm, as messages do. */
+function labelOf({ label, parameter }: BlockActor, owner: NormOwner): string {
+  if (owner === "record") return label;
+  if (owner === "tensor") return quoteName(parameter);
+  return `${entryLabel(owner.run.first + owner.place)}, ${label}`;
 }
 
 /** From the mildest to the strictest. */
@@ -79,21 +88,34 @@ const STRICTNESS = ["clip", "set-aside", "reject"] as const;
  * the norm that is furthest above its limit. Undefined if none is above.
  */
 export function verdictOf(judged: readonly Judgment[]): GuardVerdict | undefined {
-  let strictest: GuardVerdict | undefined;
+  let strictest: Judgment | undefined;
   let above = 0;
-  for (const { action, norm, limit: found, parameter, label, entry } of judged) {
-    if (action === undefined || found === undefined) continue;
+  for (const judgment of judged) {
+    if (judgment.action === undefined) continue;
     above += 1;
-    const { limit, median, norms } = found;
-    const verdict = { action, norm, limit, parameter, label, median, norms, others: 0, entry };
-    if (strictest === undefined || isStricter(verdict, strictest)) strictest = verdict;
+    if (strictest === undefined || isStricter(judgment, strictest)) strictest = judgment;
   }
-  return strictest && { ...strictest, others: above - 1 };
+  if (strictest?.action === undefined || strictest.limit === undefined) return undefined;
+  const { block, norm, action, owner } = strictest;
+  return {
+    ...{ action, norm, ...strictest.limit, others: above - 1 },
+    ...{ parameter: block.parameter, label: labelOf(block, owner) },
+    ...(typeof owner === "string" ? {} : { entry: owner }),
+  };
 }
 
-function isStricter(verdict: GuardVerdict, than: GuardVerdict): boolean {
-  const by = STRICTNESS.indexOf(verdict.action) - STRICTNESS.indexOf(than.action);
-  return by === 0 ? verdict.norm / verdict.limit > than.norm / than.limit : by > 0;
+function isStricter(a: Judgment, b: Judgment): boolean {
+  const by = strictnessOf(a) - strictnessOf(b);
+  return by === 0 ? excessOf(a) > excessOf(b) : by > 0;
+}
+
+function strictnessOf({ action }: Judgment): number {
+  return action === undefined ? -1 : STRICTNESS.indexOf(action);
+}
+
+/** Returns how many times its limit a norm is. */
+function excessOf({ norm, limit }: Judgment): number {
+  return norm / (limit?.limit ?? norm);
 }
 
 function rejectionText({ action, label, norm, limit, median, norms }: GuardVerdict): string {

@@ -27,29 +27,43 @@ export interface NormLimit {
 export class NormHistory {
   /** How many norms it keeps. */
   readonly window: number;
-  /** Oldest first. */
-  readonly #norms: number[] = [];
+  /** A ring: the next norm takes the place of the oldest one. */
+  readonly #ring: Float64Array;
   /** The same norms, ascending. */
-  readonly #sorted: number[] = [];
+  readonly #sorted: Float64Array;
+  #next = 0;
+  #count = 0;
 
   constructor(window: number) {
     this.window = window;
+    this.#ring = new Float64Array(window);
+    this.#sorted = new Float64Array(window);
   }
 
-  /** The norms, oldest first. */
-  get norms(): readonly number[] {
-    return this.#norms;
+  /** Copies the norms, oldest first. */
+  get norms(): Float64Array {
+    if (this.#count < this.window) return this.#ring.slice(0, this.#count);
+    const norms = new Float64Array(this.window);
+    norms.set(this.#ring.subarray(this.#next));
+    norms.set(this.#ring.subarray(0, this.#next), this.window - this.#next);
+    return norms;
   }
 
   /** Adds a norm, and drops the oldest beyond the window. A norm of 0 has no logarithm, and is passed over. */
   add(norm: number): void {
     if (norm === 0) return;
-    if (this.#norms.length === this.window) {
-      const oldest = this.#norms.shift() as number;
-      this.#sorted.splice(this.#place(oldest), 1);
+    const sorted = this.#sorted;
+    if (this.#count === this.window) {
+      const oldest = this.#place(this.#ring[this.#next] as number);
+      sorted.copyWithin(oldest, oldest + 1, this.#count);
+      this.#count -= 1;
     }
-    this.#norms.push(norm);
-    this.#sorted.splice(this.#place(norm), 0, norm);
+    const place = this.#place(norm);
+    sorted.copyWithin(place + 1, place, this.#count);
+    sorted[place] = norm;
+    this.#ring[this.#next] = norm;
+    this.#next = (this.#next + 1) % this.window;
+    this.#count += 1;
   }
 
   /**
@@ -57,17 +71,43 @@ export class NormHistory {
    * asks for. The result has the same bits on every machine.
    */
   limit(kernels: Pick<Kernels, "powF64">, guard: Guard): NormLimit | undefined {
-    const sorted = this.#sorted;
-    if (sorted.length < guard.warmup) return undefined;
-    const median = middle(sorted, (place) => sorted[place] as number);
+    const norms = this.#count;
+    if (norms < guard.warmup) return undefined;
+    const upper = this.#sorted[norms >> 1] as number;
+    const median =
+      norms % 2 === 1 ? upper : between(this.#sorted[(norms >> 1) - 1] as number, upper);
     const { factor, deviations = 0 } = guard;
-    const above = factor ?? kernels.powF64(spreadOf(kernels, sorted, median), deviations);
-    return { limit: median * above, median, norms: sorted.length };
+    if (factor !== undefined) return { limit: median * factor, median, norms };
+    const spread = kernels.powF64(this.#medianRatio(median), MAD_DEVIATION);
+    const above = kernels.powF64(Math.max(spread, SPREAD_MIN), deviations);
+    return { limit: median * above, median, norms };
+  }
+
+  /**
+   * Returns the median of max(x/m, m/x) over the norms, m being their median: its logarithm is the MAD of theirs. The
+   * ratios grow to both sides of the median, so they are passed in order from there.
+   */
+  #medianRatio(median: number): number {
+    const sorted = this.#sorted;
+    const count = this.#count;
+    let right = count >> 1;
+    let left = right - 1;
+    let [before, ratio] = [1, 1];
+    for (let passed = 0; passed <= count >> 1; passed++) {
+      const below = left < 0 ? Number.POSITIVE_INFINITY : median / (sorted[left] as number);
+      const above = right < count ? (sorted[right] as number) / median : Number.POSITIVE_INFINITY;
+      const takesBelow = right >= count || (left >= 0 && below <= above);
+      before = ratio;
+      ratio = takesBelow ? below : above;
+      if (takesBelow) left -= 1;
+      else right += 1;
+    }
+    return count % 2 === 1 ? ratio : between(before, ratio);
   }
 
   /** Returns the place of the first norm that is not below this one. */
   #place(norm: number): number {
-    let [low, high] = [0, this.#sorted.length];
+    let [low, high] = [0, this.#count];
     while (low < high) {
       const mid = (low + high) >> 1;
       if ((this.#sorted[mid] as number) < norm) low = mid + 1;
@@ -77,39 +117,7 @@ export class NormHistory {
   }
 }
 
-/** Returns exp(σ) of sorted norms, where σ is the robust deviation of their logarithms, at least {@link SPREAD_MIN}. */
-function spreadOf(
-  kernels: Pick<Kernels, "powF64">,
-  sorted: readonly number[],
-  median: number,
-): number {
-  const spread = kernels.powF64(medianRatio(sorted, median), MAD_DEVIATION);
-  return Math.max(spread, SPREAD_MIN);
-}
-
-/**
- * Returns the median of max(x/m, m/x) over sorted norms, m being their median: its logarithm is the MAD of theirs. The
- * ratios grow to both sides of the median, so they are passed in order from there.
- */
-function medianRatio(sorted: readonly number[], median: number): number {
-  let right = sorted.length >> 1;
-  let left = right - 1;
-  const ratios: number[] = [];
-  while (ratios.length <= sorted.length / 2) {
-    const below = left < 0 ? Number.POSITIVE_INFINITY : median / (sorted[left] as number);
-    const above = right < sorted.length ? (sorted[right] as number) / median : Infinity;
-    const takesBelow = right >= sorted.length || (left >= 0 && below <= above);
-    ratios.push(takesBelow ? below : above);
-    if (takesBelow) left -= 1;
-    else right += 1;
-  }
-  return middle(sorted, (place) => ratios[place] as number);
-}
-
-/** Returns the median of as many numbers as `all` has, `at` their places in order: of two in the middle the geometric mean. */
-function middle(all: readonly number[], at: (place: number) => number): number {
-  const place = all.length >> 1;
-  if (all.length % 2 === 1) return at(place);
-  // The product of the two could be larger than any float64.
-  return Math.sqrt(at(place - 1)) * Math.sqrt(at(place));
+/** Returns the geometric mean of two numbers, whose product could be larger than any float64. */
+function between(a: number, b: number): number {
+  return Math.sqrt(a) * Math.sqrt(b);
 }
