@@ -431,6 +431,9 @@ class Learner:
             counted = self._ps.contribute(
                 name, changes, error_feedback=feeds_back, timeout=self._timeout, **contribution
             )
+        except errors.Guarded:
+            # No round has it: what the job has now is adopted, and training goes on from there.
+            return self._ps.pull_fragment(name, timeout=self._timeout)
         except errors.BadValue:
             # A shard that has fallen back does not know the version: what the job has now is adopted.
             present = self._ps.pull_fragment(name, timeout=self._timeout)
