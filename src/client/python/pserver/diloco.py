@@ -172,11 +172,12 @@ class Learner:
         delay: int = 2,
         alpha: float = 0.0,
         outer: Outer = None,
-        others: Mapping[str, Any] = {},
+        others: Optional[Mapping[str, Any]] = None,
         timeout: Optional[float] = None,
     ) -> None:
         arrays = _floats_of(params)
-        besides = {name: to_array(each, f'"{name}"') for name, each in items_of(others, "others")}
+        given = items_of({} if others is None else others, "others")
+        besides = {name: to_array(each, f'"{name}"') for name, each in given}
         _check_names("embeddings", embeddings, arrays)
         if not callable(exact):
             _check_names("exact", exact, arrays)
@@ -490,15 +491,17 @@ class Learner:
                 values.update(self._ps.get_params(names, encoding=encoding, timeout=self._timeout))
         after = self._ps.fragments(timeout=self._timeout).versions
         for fragment, part in self._parts.items():
-            pulled = PulledFragment(after[fragment], {name: values[name] for name in part.names})
-            if before[fragment] != after[fragment]:
+            if fragment in after and before.get(fragment) == after[fragment]:
+                version, params = after[fragment], {name: values[name] for name in part.names}
+            else:
                 pulled = self._ps.pull_fragment(
                     fragment,
                     encoding=self._pull_encoding,
                     exact=[name for name in part.names if name in exact],
                     timeout=self._timeout,
                 )
-            part.receive(pulled.version, self._as_kept(pulled.params))
+                version, params = pulled.version, dict(pulled.params)
+            part.receive(version, self._as_kept(params))
 
     def _join(
         self,
