@@ -340,6 +340,23 @@ def test_spectral_norms_are_1_after_an_exchange(new_job: NewJob, build: Any) -> 
                 torch.testing.assert_close(buffer.norm(), torch.tensor(1.0), rtol=0, atol=1e-5)
 
 
+def test_learners_that_exchange_other_tensors_are_refused(new_job: NewJob) -> None:
+    job = new_job(*barrier(1))
+    module = nn.BatchNorm1d(3)
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    with job.connect("one") as one, DiLoCo(one, module, inner):
+        with job.connect("two") as two:
+            for options, told in (
+                (dict(buffers="skip"), "it also has 'running_mean'; it also has 'running_var'"),
+                (dict(exclude="weight"), "it also has 'weight'"),
+            ):
+                other: Any = dict(options)
+                with pytest.raises(pserver.BadValue, match=told):
+                    DiLoCo(two, nn.BatchNorm1d(3), inner, **other).__enter__()
+            with pytest.raises(pserver.BadValue, match="'0.weight' is not in it"):
+                DiLoCo(two, two_layers(), inner).__enter__()
+
+
 class Turned(nn.Module):  # type: ignore[misc]
     """A layer behind a direction of its own, whose mean over the trainers would be no direction."""
 
