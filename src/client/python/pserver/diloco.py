@@ -320,14 +320,15 @@ class Learner:
             part.steps += 1
             part.tokens += tokens
         self._collect()
-        adopted = self._adopt(read)
+        adopted = {} if self._delay == 0 else self._adopt(read)
         for part in self._parts.values():
             if self._steps % self._period == part.offset:
                 self._send(part, read)
-        if self._delay == 0:
-            self._await_all("step", self._timeout)
-            adopted.update(self._adopt(read))
-        return adopted
+        if self._delay > 0:
+            return adopted
+        # Nothing is received before all are there: after an error the caller's values are those that it had.
+        self._await_all("step", self._timeout)
+        return self._adopt(read)
 
     def _finish(self, read: Read, timeout: Optional[float]) -> None:
         """Contributes what is left of each fragment, and receives all results."""
@@ -336,7 +337,7 @@ class Learner:
         for part in self._parts.values():
             self._send(part, read)
         self._await_all("finish", deadline - time.monotonic())
-        # Not before all are there: after an error the caller's values are those that it had.
+        # Not before, as in a step that waits.
         for part in self._parts.values():
             self._receive(part)
 

@@ -243,6 +243,29 @@ def test_a_step_of_a_barrier_ends_at_its_timeout_and_the_next_goes_on_to_wait(
         learner.close()
 
 
+def test_a_step_of_a_barrier_receives_nothing_before_all_is_there(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    host("--quorum", "2", "--weights", "uniform", "--merge", "mean")
+    first = {"v": np.ones(2, np.float32), "w": np.ones(3, np.float32)}
+    options: Dict[str, Any] = dict(fragments=2, sync_every=2, delay=0, encoding=None)
+    with connect(broker, job_name, "a") as a, connect(broker, job_name, "b") as b:
+        learner = Learner(a, first, timeout=1.0, **options)
+        b.enter_rounds()
+        own = {name: value - np.float32(1) for name, value in first.items()}
+        for fragment, (name,) in sorted(a.fragments().parameters.items()):
+            with pytest.raises(pserver.Timeout, match=f"step: expected the results of {fragment};"):
+                learner.step(own)
+            b.contribute(fragment, {name: own[name]}, base=0, steps=1, tokens=1)
+            until(lambda: arrived(learner))
+        assert learner.versions == {"f0": 0, "f1": 0}
+        own = learner.step(own)
+        assert learner.versions == {"f0": 1, "f1": 1}
+        for name, value in own.items():
+            np.testing.assert_array_equal(value, b.pull(name))
+        learner.close()
+
+
 def test_exact_arrays_are_neither_sent_nor_read_in_an_encoding(
     broker: Broker, job_name: str, host: Callable[..., Process]
 ) -> None:

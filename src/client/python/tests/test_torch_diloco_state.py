@@ -182,6 +182,15 @@ def test_another_set_of_tensors_is_refused(
     assert torch.equal(torch.from_numpy(ps.pull("1.weight")), before["1.weight"])
 
 
+def test_another_set_of_tensors_is_refused_at_the_end_too(ps: pserver.Client) -> None:
+    module = two_layers()
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    with pytest.raises(pserver.BadValue, match="'0.scale' is new"):
+        with DiLoCo(ps, module, inner, sync_every=1, **AT_ONCE):
+            inner.step()
+            buffer_added(module)
+
+
 def test_a_module_that_was_replaced_by_an_equal_one_is_exchanged(ps: pserver.Client) -> None:
     module = two_layers()
     inner = torch.optim.SGD(module.parameters(), lr=0.1)

@@ -228,6 +228,7 @@ class DiLoCo:
         as they were.
         """
         learner = self._entered()
+        learner.module.forget()
         held = learner.module.look()
         learner._finish(learner.module.read, self._timeout)
         self._adopt(
