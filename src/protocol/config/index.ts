@@ -17,6 +17,7 @@ export {
   ROUND_MS_MAX,
   type RobustMerge,
 } from "./diloco.ts";
+export * from "./guard.ts";
 export {
   type LearningRate,
   type LearningRateInput,

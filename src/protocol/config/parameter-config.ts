@@ -5,6 +5,7 @@ import { DTYPES, type Dtype } from "../dtypes.ts";
 import { PserverError } from "../errors.ts";
 import { FRAGMENT_NAME_LENGTH_MAX } from "../limits.ts";
 import { MERGES, type Merge, TRIM } from "./diloco.ts";
+import { type GuardInput, type GuardSetting, toGuardSetting } from "./guard.ts";
 import {
   type LearningRate,
   type LearningRateInput,
@@ -69,16 +70,24 @@ export interface ParameterConfig {
   readonly merge?: Merge;
   /** What `trimmed-mean` leaves out at each end, if not as the job says; only with that merge. */
   readonly trim?: number;
+  /**
+   * A limit for the norms of gradients and contributions that follows the norms before. It is applied before
+   * `gradientScale`. By default that of the job, if it has one.
+   */
+  readonly guard?: GuardSetting;
 }
 
 /**
  * The settings as an object: every entry has a default, and null means absent. The numbers of the rule may stand
  * beside its name: `{optimizer: "adam", beta1: 0.8}`.
  */
-export type ParameterSettings = Partial<Omit<ParameterConfig, "optimizer" | "learningRate">> &
+export type ParameterSettings = Partial<
+  Omit<ParameterConfig, "optimizer" | "learningRate" | "guard">
+> &
   Partial<RuleNumbers> & {
     readonly optimizer?: OptimizerInput;
     readonly learningRate?: LearningRateInput;
+    readonly guard?: GuardInput | "off";
   };
 
 /** Characters of a configuration as text. */
@@ -200,6 +209,7 @@ const KEYS = [
   "fragment",
   "merge",
   "trim",
+  "guard",
 ] as const satisfies readonly (keyof ParameterConfig)[];
 
 /** The weight decay of AdamW's paper and of its implementations. */
@@ -226,6 +236,7 @@ function fromSettings(input: unknown): ParameterConfig {
   const isAdamw = optimizer.name === "adamw";
   const clipNorm = settings.optionalNumber("clipNorm", POSITIVE);
   const clipValue = settings.optionalNumber("clipValue", POSITIVE);
+  const guard = settings.get("guard");
   const config: ParameterConfig = {
     optimizer,
     ...(rate === undefined ? {} : { learningRate: toLearningRate(rate) }),
@@ -240,7 +251,9 @@ function fromSettings(input: unknown): ParameterConfig {
     stalenessScaling: settings.flag("stalenessScaling"),
     allowNonFinite: settings.flag("allowNonFinite"),
     ...fragmentOf(settings),
+    ...(guard === undefined ? {} : { guard: toGuardSetting(guard) }),
   };
+  if (config.guard !== undefined && config.guard !== "off") checkGuarded(config);
   if (config.fragment !== undefined) checkInFragment(config);
   if (optimizer.name === "none") checkNone(config);
   if (optimizer.name === "ftrl") checkFtrl(config);
@@ -291,6 +304,12 @@ function checkInFragment({
   if (isStatic) throw badConfig("config.static", expected, isStatic);
   if (clipNorm !== undefined) throw badConfig("config.clipNorm", expected, clipNorm);
   if (stalenessScaling) throw badConfig("config.stalenessScaling", expected, stalenessScaling);
+}
+
+/** Checks what a guarded parameter cannot have: gradients that it takes whatever they are, or none. */
+function checkGuarded({ static: isStatic, allowNonFinite }: ParameterConfig): void {
+  if (isStatic) throw badConfig("config.guard", "none for a static parameter", "one");
+  if (allowNonFinite) throw badConfig("config.guard", "none with allowNonFinite", "one");
 }
 
 /** Joins the rule with its numbers that stand beside it. */

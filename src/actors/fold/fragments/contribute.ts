@@ -13,9 +13,17 @@ import type { BlockActor } from "../block-actor.ts";
 import type { BlockTable } from "../block-table.ts";
 import type { RecordContext } from "../check-update.ts";
 import type { DeclarationTable } from "../declaration-table.ts";
+import { GuardRejection, judgeNorm, verdictOf } from "../guards/judge.ts";
 import type { Rules } from "../rules.ts";
 import type { StepTable } from "../step-table.ts";
-import { addSquares, addToMeans, applyMerged, discardSums, keepVersion } from "./displacement.ts";
+import {
+  addSquares,
+  addToMeans,
+  applyMerged,
+  discardSums,
+  keepVersion,
+  type TensorNorms,
+} from "./displacement.ts";
 import {
   type Fragment,
   type FragmentTable,
@@ -50,7 +58,7 @@ class DroppedContribution extends PserverError {}
  * Takes a contribution, or a part of one: it counts in the open round of its fragment once it is complete. After a
  * rejection all its parts are forgotten, and nothing else has changed but the account of the trainer.
  * @throws the rejection: UNSUPPORTED, NOT_MEMBER, BAD_MESSAGE, BAD_VALUE, UNKNOWN_PARAMETER, NOT_INITIALIZED,
- * STALE_EPOCH, BAD_INDEX, BAD_DTYPE, BAD_LENGTH, NON_FINITE, LATE or BUSY.
+ * STALE_EPOCH, BAD_INDEX, BAD_DTYPE, BAD_LENGTH, NON_FINITE, LATE, BUSY or GUARDED.
  */
 export function contribute(
   fold: FragmentFold,
@@ -68,7 +76,8 @@ export function contribute(
     return { contribution, round };
   } catch (error) {
     fold.fragments.open.drop(trainer, contribution.id);
-    if (error instanceof DroppedContribution) count(fold, trainer, contribution, "dropped");
+    const isWhole = error instanceof DroppedContribution || error instanceof GuardRejection;
+    if (isWhole) count(fold, trainer, contribution, "dropped");
     throw error;
   }
 }
@@ -124,15 +133,16 @@ function take(
   const { fragment: name } = contribution;
   const fragment = fragments.get(name) ?? newFragment(name);
   const isComparable = hasOrigin(fragment, contribution, settings);
-  const norms = checkWhole(fold, whole, contribution, isComparable ? version : undefined);
+  const measured = checkWhole(fold, whole, contribution, isComparable ? version : undefined);
   checkFresh(fold, fragment, trainer, contribution, settings, isComparable);
   const keptParts = needsAll ? [...earlier, { part, bytes: kept }].sort(byPart) : [];
   const keptBytes = keptParts.map(({ bytes }) => bytes);
   if (needsAll) checkRoom(fragments, trainer, keptBytes, limits);
+  const tensors = checkNorms(fold, context, measured);
   const counted = lateWeight(weight, version - base, settings);
   addToRound(fold, fragments.obtain(name), whole, contribution, {
     weight: counted,
-    norms,
+    tensors,
     seq,
     kept: keptBytes,
   });
@@ -331,6 +341,34 @@ function checkFresh(
   throw new DroppedContribution("BUSY", text);
 }
 
+/**
+ * Passes if the norms of a contribution's tensors are finite, unless their parameters allow others, and if the guards let
+ * it count; returns them as they count. A contribution that is set aside is rejected as well, because its trainer must not
+ * wait for a round with it.
+ * @throws NON_FINITE; GUARDED as a {@link GuardRejection}.
+ */
+function checkNorms(
+  { blocks }: FragmentFold,
+  context: RecordContext,
+  measured: ReadonlyMap<string, number>,
+): TensorNorms {
+  const norms = new Map<string, number>();
+  const clips = new Map<string, number>();
+  for (const [parameter, norm] of measured) {
+    const block = blocks.get(parameter, 0);
+    if (!Number.isFinite(norm) && block?.config.allowNonFinite !== true) {
+      const text = `${quoteName(parameter)}: expected a finite norm; received ${norm}`;
+      throw new DroppedContribution("NON_FINITE", text);
+    }
+    const clip = block === undefined ? 1 : judgeNorm(context, block, norm, "tensor");
+    norms.set(parameter, norm * clip);
+    if (clip !== 1) clips.set(parameter, clip);
+  }
+  const verdict = verdictOf(context.judged);
+  if (verdict !== undefined && verdict.action !== "clip") throw new GuardRejection(verdict);
+  return { norms, clips };
+}
+
 /** Adds a contribution that passed every check to the open round. */
 function addToRound(
   fold: FragmentFold,
@@ -339,7 +377,7 @@ function addToRound(
   contribution: Contribution,
   own: {
     readonly weight: number;
-    readonly norms: ReadonlyMap<string, number>;
+    readonly tensors: TensorNorms;
     readonly seq: number;
     readonly kept: readonly Uint8Array[];
   },
@@ -349,15 +387,16 @@ function addToRound(
   const total = fragment.weight + own.weight;
   const shares = { before: fragment.weight / total, own: own.weight / total };
   const { version } = fragment;
-  eachPart(whole, (runs) => addToMeans(fold, runs, contribution, version, shares, own.norms));
-  for (const [parameter, norm] of own.norms) {
+  eachPart(whole, (runs) => addToMeans(fold, runs, contribution, version, shares, own.tensors));
+  for (const [parameter, norm] of own.tensors.norms) {
     const before = fragment.norms.get(parameter) ?? 0;
     fragment.norms.set(parameter, before * shares.before + norm * shares.own);
   }
   fragment.weight = total;
   fragment.bases.set(trainer, base);
   const { seq, weight, kept } = own;
-  fragment.round.push({ trainer, seq, base, steps, tokens, weight, kept });
+  const clips = kept.length === 0 ? [] : [...own.tensors.clips];
+  fragment.round.push({ trainer, seq, base, steps, tokens, weight, kept, clips });
 }
 
 /**

@@ -80,16 +80,17 @@ export function keepVersion(blocks: BlockTable, kept: Iterable<BlockActor>, vers
 }
 
 /**
- * Calls `visit` with the displacement of a block, chunk after chunk in the scratch, which it may overwrite. `origin`: the
- * address of what the elements are subtracted from; undefined if they are displacements.
+ * Calls `visit` with the displacement of a block, multiplied by `clip`, chunk after chunk in the scratch, which it may
+ * overwrite. `origin`: the address of what the elements are subtracted from; undefined if they are displacements.
  */
 export function eachDisplacement(
   memory: ShardMemory,
   block: BlockActor,
   payload: Payload,
-  origin: number | undefined,
+  { origin, clip = 1 }: { readonly origin: number | undefined; readonly clip?: number | undefined },
   visit: (start: number, n: number) => void,
 ): void {
+  const scale = memory.kernels[SCALE[floatDtypeOf(block)]];
   // The other half of the scratch is for values that have to be widened.
   const chunkBytes = memory.scratchBytes / 2;
   let start = 0;
@@ -98,6 +99,7 @@ export function eachDisplacement(
     payload,
     (n) => {
       if (origin !== undefined) subtractFromValues(memory, block, origin, start, n);
+      if (clip !== 1) scale(memory.scratch, n, clip);
       visit(start, n);
       start += n;
     },
@@ -144,7 +146,8 @@ export function addSquares(
   eachEntry(runs, (block, payload) => {
     const measure = memory.kernels[MEASURE[floatDtypeOf(block)]];
     let sum = squares.get(block.parameter) ?? 0;
-    eachDisplacement(memory, block, payload, originOf(block, form, version), (_start, n) => {
+    const origin = originOf(block, form, version);
+    eachDisplacement(memory, block, payload, { origin }, (_start, n) => {
       sum += measure(memory.scratch, n);
     });
     squares.set(block.parameter, sum);
@@ -159,6 +162,14 @@ export interface Shares {
   readonly own: number;
 }
 
+/** The tensors of a contribution, by parameter. */
+export interface TensorNorms {
+  /** Their norms as they count: clipped. */
+  readonly norms: ReadonlyMap<string, number>;
+  /** By what guards have them multiplied; tensors that stay as they are have no entry. */
+  readonly clips: ReadonlyMap<string, number>;
+}
+
 /** Adds the elements of a part of a contribution to the means of the open round, that after `version`. */
 export function addToMeans(
   { memory, blocks }: { readonly memory: ShardMemory; readonly blocks: BlockTable },
@@ -166,7 +177,7 @@ export function addToMeans(
   form: ElementForm,
   version: number,
   { before, own }: Shares,
-  norms: ReadonlyMap<string, number>,
+  { norms, clips }: TensorNorms,
 ): void {
   eachEntry(runs, (block, payload) => {
     const dtype = floatDtypeOf(block);
@@ -176,7 +187,9 @@ export function addToMeans(
     const ownDirection = norm < NORM_MIN ? 0 : own / norm;
     const { mean, direction } = sumsOf(block);
     blocks.beforeChange(block);
-    eachDisplacement(memory, block, payload, originOf(block, form, version), (start, n) => {
+    const origin = originOf(block, form, version);
+    const clip = clips.get(block.parameter);
+    eachDisplacement(memory, block, payload, { origin, clip }, (start, n) => {
       const { scratch } = memory;
       mix(mean + start * bytes, scratch, n, before, own);
       if (direction !== undefined) {

@@ -24,7 +24,12 @@ export interface RoundContribution {
   readonly weight: number;
   /** Its parts as they came, if the round needs all contributions until it closes; else empty. */
   readonly kept: readonly Uint8Array[];
+  /** By what guards have its tensors multiplied; of kept ones. */
+  readonly clips: readonly Clip[];
 }
+
+/** A tensor of a contribution, and by what it is multiplied. */
+type Clip = readonly [parameter: string, factor: number];
 
 /** A fragment: how many of its rounds have closed, and the open one. The sums of elements are in slots of its blocks. */
 export interface Fragment {
@@ -61,6 +66,7 @@ type RoundRow = readonly [
   tokens: number,
   weight: number,
   kept: readonly Uint8Array[],
+  clips: readonly Clip[],
 ];
 
 /** The fragments of a shard in the state of a snapshot. */
@@ -176,8 +182,8 @@ export class FragmentTable implements FragmentProgress {
       fragments: sorted.map(
         ({ name, version, weight, round, norms, bases, since }): FragmentRow => {
           const rows = round.map(
-            ({ trainer, seq, base, steps, tokens, weight: own, kept }): RoundRow => {
-              return [trainer, seq, base, steps, tokens, own, kept];
+            ({ trainer, seq, base, steps, tokens, weight: own, kept, clips }): RoundRow => {
+              return [trainer, seq, base, steps, tokens, own, kept, clips];
             },
           );
           return [
@@ -210,8 +216,8 @@ export class FragmentTable implements FragmentProgress {
       fragment.weight = weight;
       fragment.since = since;
       fragment.round.push(
-        ...round.map(([trainer, seq, base, steps, tokens, own, kept]) => {
-          return { trainer, seq, base, steps, tokens, weight: own, kept };
+        ...round.map(([trainer, seq, base, steps, tokens, own, kept, clips]) => {
+          return { trainer, seq, base, steps, tokens, weight: own, kept, clips };
         }),
       );
       for (const [parameter, norm] of norms) fragment.norms.set(parameter, norm);
@@ -282,7 +288,7 @@ function pairs(
 }
 
 function parseRoundRow(entry: unknown): RoundRow {
-  const row: Fields = { ...listField({ entry }, "entry", 7) };
+  const row: Fields = { ...listField({ entry }, "entry", 8) };
   return [
     textField(row, "0"),
     integerField(row, "1"),
@@ -291,6 +297,7 @@ function parseRoundRow(entry: unknown): RoundRow {
     integerField(row, "4"),
     numberField(row, "5"),
     partsField(row, "6"),
+    pairs(row, "7", DECLARED_MAX, numberField),
   ];
 }
 

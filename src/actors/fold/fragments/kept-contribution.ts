@@ -36,13 +36,18 @@ export class KeptContribution {
   readonly trainer: string;
   readonly base: number;
   readonly form: Contribution["form"];
+  readonly #clips: ReadonlyMap<string, number>;
   readonly #elements: Map<BlockActor, KeptElements> = new Map();
 
   /**
    * Reads the parts of a contribution of an open round.
    * @throws BAD_MESSAGE and the like if they are none.
    */
-  constructor({ trainer, base, kept }: RoundContribution, blocks: BlockTable, entriesMax: number) {
+  constructor(
+    { trainer, base, kept, clips }: RoundContribution,
+    blocks: BlockTable,
+    entriesMax: number,
+  ) {
     let form: Contribution["form"] = "displacement";
     for (const part of kept) {
       const message = decodeMessage(part);
@@ -66,11 +71,12 @@ export class KeptContribution {
     this.trainer = trainer;
     this.base = base;
     this.form = form;
+    this.#clips = new Map(clips);
   }
 
-  /** Number of blocks that it has elements of. */
-  get blockCount(): number {
-    return this.#elements.size;
+  /** Returns by what the displacement of a block is multiplied; undefined if it stays. */
+  clipOf({ parameter }: BlockActor): number | undefined {
+    return this.#clips.get(parameter);
   }
 
   /** Returns `n` elements of a block from `start` on, a multiple of the size of a group; decoded if they are in groups. */

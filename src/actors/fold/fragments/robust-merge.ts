@@ -152,7 +152,9 @@ class Rows {
     const { bytes } = DTYPES[floatDtypeOf(block)];
     const origin = originOf(block, own, this.#version);
     const from = origin === undefined ? undefined : origin + start * DTYPES[block.dtype].bytes;
-    eachDisplacement(memory, block, own.elementsOf(block, start, n), from, (at, count) => {
+    const elements = own.elementsOf(block, start, n);
+    const change = { origin: from, clip: own.clipOf(block) };
+    eachDisplacement(memory, block, elements, change, (at, count) => {
       const target = memory.bytes(row + at * bytes, count * bytes);
       target.set(memory.bytes(memory.scratch, count * bytes));
     });

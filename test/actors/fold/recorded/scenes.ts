@@ -11,6 +11,7 @@ import type { HalfDtype } from "../../../../src/protocol/dtypes.ts";
 import { toHalfFloats } from "../../../../src/protocol/encoding/half-floats.ts";
 import { batches, batchRefusals, batchSteps, notes, rulesAgain } from "./batches.ts";
 import { clocks, declarations, forget, initializations, sessions, waste } from "./grants.ts";
+import { guardedRoundsScene, guardsScene } from "./guards.ts";
 import { extremes, limits, refusals, restoredStates, stepRefusals } from "./refusals.ts";
 import {
   cohortScene,
@@ -339,6 +340,9 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "rounds-krum": cohortScene({ merge: "krum", krumKeep: 2, krumFaults: 2 }),
   "rounds-sampled": sampledRounds,
   "round-refusals": roundRefusals,
+  guards: guardsScene,
+  "guarded-rounds-mean": guardedRoundsScene("mean"),
+  "guarded-rounds-rda": guardedRoundsScene("rda"),
 };
 
 /** All recordings by the names of their files. */
