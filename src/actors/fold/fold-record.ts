@@ -193,7 +193,7 @@ function fragmentFold(
   rules: Rules,
 ): FragmentFold {
   const { blocks, declarations, steps, fragments } = tables;
-  return { memory, blocks, declarations, steps, fragments, accountsMax: rules.trainersMax };
+  return { memory, blocks, declarations, steps, fragments, rules };
 }
 
 /** What a record that passed every check changes. */
