@@ -545,7 +545,7 @@ class Learner:
 
         def config(name: str) -> Any:
             if name in others:
-                return {"optimizer": "none"}
+                return {"optimizer": "none", "allowNonFinite": True}
             rule = with_keywords(outer(name) if callable(outer) else outer, {})
             if name in embeddings and isinstance(rule, Mapping):
                 rule = {"merge": "mean", **rule}
