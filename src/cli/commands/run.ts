@@ -72,7 +72,7 @@ const HELP = {
   "With --json": [
     '  {"ready":true,"url","job","instances","launcher","directory","http"}, {"rank","stdout"} or',
     '  {"rank","stderr"} for each line of a trainer, {"saved":{…}}, and at the end {"stats":[…]} with',
-    '  {"trainer","calls","failed","records","resent","reads","sentBytes","receivedBytes","reconnects"}',
+    '  {"trainer","calls","failed","records","resent","clipped","setAside","reads","sentBytes","receivedBytes","reconnects"}',
     '  of each client that was closed in order, and {"trainers":[…]}',
     '  with {"rank","exitCode","restarts"} or {"rank","stopped"} for each.',
   ],

@@ -3,6 +3,7 @@ learners recover by themselves."""
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Dict, List
@@ -384,6 +385,26 @@ def test_what_no_attempt_can_mend_is_raised_by_a_step(
         learner.step(learner.params)
     assert learner.steps == 2
     learner._end()
+
+
+@pytest.mark.parametrize("action", ["reject", "set-aside"])
+def test_a_learner_whose_contribution_a_guard_holds_back_goes_on_from_the_jobs_values(
+    broker: Broker, job_name: str, host: Callable[..., Process], action: str
+) -> None:
+    guard = {"factor": 2, "window": 8, "warmup": 2, "history": "cohort", "action": action}
+    host("--guard", json.dumps(guard))
+    outer = {"optimizer": "sgd", "learningRate": 1}
+    with connect(broker, job_name) as ps, Learner(
+        ps, {"w": np.zeros(4, np.float32)}, sync_every=1, delay=1, encoding=None, outer=outer
+    ) as learner:
+        for size, expected in ((1, 1), (1, 2), (1000, 2), (1, 3)):
+            learner.step({"w": learner.params["w"] + np.float32(size)})
+            until(lambda: arrived(learner))
+            learner.step(learner.params)
+            np.testing.assert_array_equal(learner.params["w"], np.full(4, expected, np.float32))
+        account = ps.fragments().account
+        assert (account.merged.contributions, account.dropped.contributions) == (3, 1)
+        assert ps.stats().failed == {"GUARDED": 1}
 
 
 def test_other_jobs_and_arrays_are_refused(
