@@ -172,6 +172,8 @@ export class ClientParts {
     this.sender = UpdateSender.open({
       ...{ wire, subjects, trainer, positions },
       onSessionEnd: (error) => this.session.ended(error),
+      // What rounding has left out of an update that was not applied as it was must not be made good.
+      onGuarded: () => this.#errors.clear(),
     });
     this.session = new Session({
       ...{ requests: this.requests, subjects, trainer },

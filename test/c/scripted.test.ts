@@ -167,6 +167,7 @@ const SCENARIOS = {
     "a record is repeated with the bytes that it had, and its rounding error counts once",
     "a gradient of which nothing is sent leaves it as it was",
     "after a fallback of any shard it is forgotten",
+    "after a guard has held a gradient back or clipped it, it is forgotten",
     "when the parameter is initialized again it is forgotten",
     "when the parameter is looked up again it is kept",
     "it is kept of the rows that a gradient has",
