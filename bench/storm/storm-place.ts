@@ -180,7 +180,7 @@ export class StormPlace {
       ...{ ...work, seed: 1_000 * seed + number, timeout: CALL_TIMEOUT },
       stepTime: work.stepTime * (1 + (SLOWEST * number) / Math.max(1, learners - 1)),
     };
-    const program = join(packageRoot(), "bench/storm/learner.py");
+    const program = join(packageRoot(), "bench/python/storm_learner.py");
     const child = spawn(this.#python, [program, JSON.stringify(settings)], {
       stdio: ["ignore", "ignore", openSync(this.#errorPath(trainer), "a")],
       env: { ...variables(), PYTHONPATH: TREE, OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1" },

@@ -487,6 +487,20 @@ export class Client {
   }
 
   /**
+   * Waits until the round after version `base` of a fragment has begun, with anybody's first contribution to it, or has
+   * closed: a trainer that contributes as soon as others do is never late.
+   * @returns the version of the fragment: `base` if the round is open; a later one if it has closed, and an earlier one if
+   * the shard has fallen back.
+   * @throws UNSUPPORTED in any other job; UNKNOWN_PARAMETER if no parameter belongs to the fragment; TIMEOUT.
+   */
+  awaitRound(fragment: string, base: number, options?: CallOptions): Promise<number> {
+    return this.#calls.run(`awaitRound(${quoteName(fragment)})`, options, (deadline) => {
+      requireRounds("awaitRound", this.synchronization);
+      return this.#parts.fragments.await(fragment, base, deadline);
+    });
+  }
+
+  /**
    * Reads all parameters of a fragment of a `diloco` job at one version, the present one; with `minVersion` it waits
    * until so many rounds have closed.
    * @throws UNSUPPORTED in any other job; UNKNOWN_PARAMETER if no parameter belongs to the fragment; TIMEOUT; else as

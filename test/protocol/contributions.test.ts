@@ -66,7 +66,8 @@ describe("a contribution is refused", () => {
 
 test("requests and replies about fragments are read as they were written", () => {
   const at = { generation: 1, seq: 9 };
-  for (const wanted of [{}, { fragment: "f", version: 3 }]) {
+  const some = { fragment: "f", version: 3 };
+  for (const wanted of [{}, some, { ...some, begun: true as const }]) {
     const request = { ...at, ...wanted, waitMs: 10 };
     expect(parseFragmentsRequest(decodeMessage(encodeFragmentsRequest(request)).fields)).toEqual(
       request,

@@ -117,7 +117,7 @@ export class ShardAnswers implements RequestHandler {
   fragments(data: Uint8Array, asker: Asker): void {
     const { shard } = this.#served;
     const request = parseFragmentsRequest(decodeMessage(data).fields);
-    const { fragment, version = 0 } = request;
+    const { fragment, version = 0, begun = false } = request;
     const answer = (): void =>
       this.#respond(asker, () => {
         const fragments = shard
@@ -128,7 +128,7 @@ export class ShardAnswers implements RequestHandler {
       });
     const refuse = (error: PserverError): void => this.#responder.refuse(asker, error);
     if (fragment === undefined) this.#conditions.afterPosition(asker, request, answer, refuse);
-    else this.#conditions.afterRound(asker, request, { fragment, version }, answer, refuse);
+    else this.#conditions.afterRound(asker, request, { fragment, version, begun }, answer, refuse);
   }
 
   ownerVerb(bytes: Uint8Array, asker: Asker, verb: string): void {

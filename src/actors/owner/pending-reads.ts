@@ -183,7 +183,10 @@ export class ReadConditions {
     this.afterPosition(asker, request, arrived, refuse);
   }
 
-  /** Calls `run` once the fold has reached a position and then a version of a fragment, both within `waitMs`. */
+  /**
+   * Calls `run` once the fold has reached a position, and then a version of a fragment or its first contribution to the
+   * round before, both within `waitMs`.
+   */
   afterRound(
     { from }: Asker,
     request: Waiting,
@@ -504,12 +507,14 @@ export interface WantedRound {
   readonly fragment: string;
   /** How many of its rounds must have closed. */
   readonly version: number;
+  /** Whether it is enough that the last of these rounds has a contribution, or that the fragment has fallen back. */
+  readonly begun: boolean;
 }
 
 /** What a shard knows of its fragments, as far as requests wait for it; a live view. */
-type Rounds = Pick<Shard, "fragmentVersion">;
+type Rounds = Pick<Shard, "fragmentVersion" | "fragments">;
 
-/** Requests that are answered once a round of a fragment has closed. Does no I/O. */
+/** Requests that are answered once a round of a fragment has begun or closed. Does no I/O. */
 export class FragmentQueue {
   readonly #shard: number;
   readonly #reads: PendingReads<WantedRound & { readonly rounds: Rounds }>;
@@ -525,8 +530,8 @@ export class FragmentQueue {
   }
 
   /**
-   * Runs `run` once the fragment has had as many rounds closed as wanted. Calls `refuse` with UNKNOWN_PARAMETER for a
-   * fragment without parameters in the shard, TIMEOUT after `waitMs`, or BUSY if too many requests are pending.
+   * Runs `run` once the fragment has had as many rounds closed, or begun, as wanted. Calls `refuse` with UNKNOWN_PARAMETER
+   * for a fragment without parameters in the shard, TIMEOUT after `waitMs`, or BUSY if too many requests are pending.
    */
   at(rounds: Rounds, { wanted, ...read }: PendingRead<WantedRound>): void {
     this.#reads.add({ ...read, wanted: { ...wanted, rounds } });
@@ -542,8 +547,17 @@ export class FragmentQueue {
     this.#reads.refuseAll(error);
   }
 
-  #evaluate({ fragment, version, rounds }: WantedRound & { readonly rounds: Rounds }): Evaluation {
+  #evaluate({
+    fragment,
+    version,
+    begun,
+    rounds,
+  }: WantedRound & { readonly rounds: Rounds }): Evaluation {
     const present = rounds.fragmentVersion(fragment);
+    if (present !== undefined && begun) {
+      const hasBegun = (rounds.fragments.get(fragment)?.round.length ?? 0) > 0;
+      return present !== version - 1 || hasBegun ? ANSWER : WAIT;
+    }
     if (present !== undefined) return present >= version ? ANSWER : WAIT;
     const text = `shard ${this.#shard}: no parameter here belongs to fragment ${quoteName(fragment)}`;
     const details = { shard: this.#shard, fragment };
@@ -551,13 +565,16 @@ export class FragmentQueue {
   }
 
   #timeout(
-    { fragment, version, rounds }: WantedRound & { readonly rounds: Rounds },
+    { fragment, version, begun, rounds }: WantedRound & { readonly rounds: Rounds },
     waitMs: number,
   ): PserverError {
     const received = rounds.fragmentVersion(fragment);
+    const what = begun
+      ? `, and nobody has contributed to round ${version}`
+      : `, not ${version} yet`;
     return new PserverError(
       "TIMEOUT",
-      `shard ${this.#shard}: fragment ${quoteName(fragment)} has version ${received}, not ${version} yet; waited ${waitMs} ms`,
+      `shard ${this.#shard}: fragment ${quoteName(fragment)} has version ${received}${what}; waited ${waitMs} ms`,
       { shard: this.#shard, fragment, expected: version, received },
     );
   }

@@ -6,6 +6,7 @@ import {
   type ContributionForm,
   encodeFragmentsRequest,
   type FragmentsReply,
+  type FragmentsRequest,
   parseFragmentsReply,
   sumOfAccounts,
 } from "../../protocol/messages/contributions.ts";
@@ -255,10 +256,21 @@ export class Fragments {
     }
   }
 
-  async #versionOf(fragment: string, minVersion: number, deadline: Deadline): Promise<number> {
+  /** Waits until a round has begun or closed, and returns the version; see `Client.awaitRound`. */
+  async await(fragment: string, base: number, deadline: Deadline): Promise<number> {
+    return await this.#versionOf(fragment, base + 1, deadline, true);
+  }
+
+  async #versionOf(
+    fragment: string,
+    version: number,
+    deadline: Deadline,
+    begun = false,
+  ): Promise<number> {
     const { session } = this.#deps;
     const shard = shardOfFragment(fragment, session.shards);
-    const { fragments } = await this.#ask(shard, { fragment, version: minVersion }, deadline);
+    const wanted = { fragment, version, ...(begun && ({ begun } as const)) };
+    const { fragments } = await this.#ask(shard, wanted, deadline);
     const found = fragments.find(([name]) => name === fragment);
     if (found === undefined) throw unknown(fragment);
     return found[1];
@@ -266,7 +278,7 @@ export class Fragments {
 
   async #ask(
     shard: number,
-    wanted: { readonly fragment?: string; readonly version?: number },
+    wanted: Pick<FragmentsRequest, "fragment" | "version" | "begun">,
     deadline: Deadline,
   ): Promise<FragmentsReply> {
     const { subjects, trainer } = this.#deps;

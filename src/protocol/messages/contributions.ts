@@ -1,7 +1,15 @@
 import { type Allocate, encodeMessage, type Fields, type Message } from "../codec.ts";
 import { isFragmentName } from "../config/parameter-config.ts";
 import { PserverError } from "../errors.ts";
-import { integerField, listField, mapField, numberField, textField, wordField } from "../fields.ts";
+import {
+  flagField,
+  integerField,
+  listField,
+  mapField,
+  numberField,
+  textField,
+  wordField,
+} from "../fields.ts";
 import {
   CONTRIBUTION_COUNT_MAX,
   CONTRIBUTION_PARTS_MAX,
@@ -87,11 +95,13 @@ function stepMsField(fields: Fields): number {
 
 /**
  * Asks a shard for the versions of its fragments, no earlier than a position. With `fragment` and `version` the answer
- * waits until that fragment has had so many rounds closed.
+ * waits until that fragment has had so many rounds closed; with `begun`, too, only while it has the version before and
+ * nobody has contributed to its open round.
  */
 export interface FragmentsRequest extends Position {
   readonly fragment?: string;
   readonly version?: number;
+  readonly begun?: true;
   readonly waitMs: number;
 }
 
@@ -132,6 +142,7 @@ export function parseFragmentsRequest(fields: Fields): FragmentsRequest {
       : {
           fragment: fragmentField(fields, "fragment"),
           version: integerField(fields, "version"),
+          ...(flagField(fields, "begun") && { begun: true }),
         };
   return {
     ...parsePosition(fields),

@@ -47,13 +47,14 @@ struct listing {
   pserver_account account;
 };
 
-/** A request to one shard: for all of its fragments, or for one that shall have a version. */
+/** A request to one shard: for all of its fragments, or for one that shall have a version, or a round that has begun. */
 struct fragments_request {
   struct ps_positions *positions;
   unsigned shard;
   /** NULL: all, which are noted in `listing`. */
   const char *fragment;
   uint64_t min_version;
+  bool is_begun_enough;
   struct listing *listing;
   /** The answer about one fragment. */
   bool is_known;
@@ -69,6 +70,7 @@ static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) 
     ps_draft_key(draft, "fragment");
     ps_pack_name(draft, request->fragment);
     ps_draft_whole(draft, "version", request->min_version);
+    if (request->is_begun_enough) ps_draft_flag(draft, "begun", true);
   }
   ps_draft_whole(draft, "waitMs", ps_ask_group_wait_ms(ask->group));
   return ps_draft_end(draft);
@@ -170,6 +172,49 @@ static void ask_shard(struct ps_call *call, struct fragments_request *request, s
   *ask = (struct ps_ask){
       .write = write_request, .read = read_answer, .refused = refused, .context = request};
   ps_ask_shard(ask, &call->client->identity, request->shard, "fragments");
+}
+
+/** Asks for the version of one fragment. UNKNOWN_PARAMETER. */
+static pserver_status ask_one(struct ps_call *call, struct fragments_request *request, uint64_t *version) {
+  struct ps_ask ask;
+  ask_shard(call, request, &ask);
+  pserver_status status = ps_run_requests(call, &call->client->control_requests, &ask, 1);
+  if (status != PSERVER_OK) return status;
+  *version = request->version;
+  if (request->is_known) return PSERVER_OK;
+  ps_fail(PSERVER_ERR_UNKNOWN_PARAMETER, "no parameter belongs to fragment \"%s\"", request->fragment);
+  return ps_detail_text("fragment", request->fragment);
+}
+
+/* Waits for rounds. */
+
+/** A fragment, and the shard that it lies on. */
+struct place {
+  const char *fragment;
+  unsigned shard;
+};
+
+static void find_place(struct ps_client *client, void *context) {
+  struct place *place = context;
+  place->shard = ps_name_hash(place->fragment, strlen(place->fragment)) % client->session.terms.shards;
+}
+
+pserver_status pserver_await_round(pserver_client *handle, const char *fragment, uint64_t base, int64_t timeout_ms,
+                                   uint64_t *version) {
+  struct ps_call call;
+  struct place place = {.fragment = fragment};
+  pserver_status status = ps_call_begin(&call, handle, "pserver_await_round", timeout_ms, 0);
+  if (status == PSERVER_OK && (fragment == NULL || version == NULL)) {
+    status = ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected a fragment and a version; received NULL", call.what);
+    return ps_call_end(&call, status);
+  }
+  if (status != PSERVER_OK) return status;
+  status = ps_require_rounds(&call);
+  if (status != PSERVER_OK) return ps_call_end(&call, status);
+  ps_run_on_io_thread(&call, find_place, &place);
+  struct fragments_request request = {
+      .shard = place.shard, .fragment = fragment, .min_version = base + 1, .is_begun_enough = true};
+  return ps_call_end(&call, ask_one(&call, &request, version));
 }
 
 /* Lists the fragments of a job. */
@@ -332,14 +377,7 @@ static pserver_status ask_version(struct ps_call *call, const struct fragment_pu
                                   uint64_t *version) {
   struct fragments_request request = {
       .shard = shard, .fragment = pull->fragment, .min_version = pull->min_version};
-  struct ps_ask ask;
-  ask_shard(call, &request, &ask);
-  pserver_status status = ps_run_requests(call, &call->client->control_requests, &ask, 1);
-  if (status != PSERVER_OK) return status;
-  *version = request.version;
-  if (request.is_known) return PSERVER_OK;
-  ps_fail(PSERVER_ERR_UNKNOWN_PARAMETER, "no parameter belongs to fragment \"%s\"", pull->fragment);
-  return ps_detail_text("fragment", pull->fragment);
+  return ask_one(call, &request, version);
 }
 
 /** Checks that the parameters are of the fragment, which is on `*shard`. */

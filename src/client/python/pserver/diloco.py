@@ -79,8 +79,10 @@ class _Part:
     def __init__(self, name: str, names: Sequence[str], offset: int) -> None:
         self.name = name
         self.names = list(names)
-        #: After which inner steps of each period it is sent.
+        #: After which inner steps of each period it is due, if nothing else has an influence on that.
         self.offset = offset
+        #: The inner step after which it is due next.
+        self.due = 0
         #: What was received last, and of which version.
         self.version = 0
         self.begin: Dict[str, Array] = {}
@@ -88,6 +90,9 @@ class _Part:
         self.steps = 0
         self.tokens = 0
         self.received_at: Optional[float] = None
+        #: The wait for its round to begin, until that is known to have happened, and whether it has.
+        self.watch: Optional[Job[None]] = None
+        self.has_begun = False
         #: The exchange that is under way, the inner step after which it began, and its result until it is mixed in.
         self.exchange: Optional[Job[PulledFragment]] = None
         self.sent_at = 0
@@ -101,6 +106,12 @@ class _Part:
         self.steps = self.tokens = 0
         self.received_at = time.monotonic()
         self.arrived = None
+        self.has_begun = False
+
+    def put_off(self, step: int, period: int) -> None:
+        """Makes it due a number of periods later, after the given step."""
+        while self.due <= step:
+            self.due += period
 
     @property
     def step_time(self) -> Optional[float]:
@@ -119,8 +130,10 @@ class Learner:
 
     The model is divided into fragments. ``fragments`` is their number, the arrays then being divided evenly with those
     named in ``embeddings`` apart, or the fragment of each array by name; by default as the job is divided, or into
-    ``sync_every`` fragments. Of P fragments number i, from 0, is due after the inner steps s with s ≡ ⌊(i+1)·H/P⌋ modulo
-    H, ``sync_every``: so each is due once in H steps, and one about every H/P steps.
+    ``sync_every`` fragments. Of P fragments number i, from 0, is due first after inner step ⌊(i+1)·H/P⌋, with H
+    ``sync_every``, and then each time H steps after it was sent: so one is sent about every H/P steps. It is also due as
+    soon as another learner has contributed to its round: so learners of unequal speed, and those that were started at
+    another time, take part in the same rounds.
 
     What has changed in a fragment that is due, what was received less what is there now, is contributed to the
     fragment's round by a thread of its own, which then waits for the result. From ``delay`` inner steps later on, the
@@ -180,7 +193,11 @@ class Learner:
         self._parts = _parts_of(division, self._period)
         for part in self._parts:
             part.receive(ps.pull_fragment(part.name, timeout=timeout))
+            part.due = part.offset
+            part.put_off(0, self._period)
         ps.enter_rounds(timeout=timeout)
+        for part in self._parts:
+            self._watch(part)
 
     def __enter__(self) -> Learner:
         return self
@@ -232,12 +249,14 @@ class Learner:
         for part in self._parts:
             if part.arrived is not None and self._steps >= part.sent_at + self._delay:
                 part.receive(part.arrived)
+                self._watch(part)
                 mixed = {name: self._mixed(arrays[name], part.begin[name]) for name in part.names}
                 arrays.update(mixed)
                 given.update(mixed)
         for part in self._parts:
-            if self._steps % self._period == part.offset and part.steps > 0:
+            if part.steps > 0 and (part.has_begun or self._steps >= part.due):
                 self._send(part, arrays)
+            part.put_off(self._steps, self._period)
         return given
 
     def finish(
@@ -294,6 +313,7 @@ class Learner:
                 part.received_at = None
                 kept.update({name: arrays[name] for name in part.names})
             part.sent_at = self._steps
+            part.put_off(self._steps, self._period)
         return {**self.params, **kept}
 
     def close(self) -> None:
@@ -308,10 +328,11 @@ class Learner:
         self._closed.set()
         for part in self._parts:
             if part.worker is not None:
-                if part.exchange is not None:
-                    part.worker.cancel(part.exchange)
+                for job in (part.exchange, part.watch):
+                    if job is not None:
+                        part.worker.cancel(job)
                 part.worker.end()
-            part.worker = part.exchange = None
+            part.worker = part.exchange = part.watch = None
 
     def _join(
         self,
@@ -386,12 +407,40 @@ class Learner:
             "step_time": part.step_time,
             "encoding": self._encoding if are_floats else None,
         }
-        name = part.name
-        if part.worker is None:
-            part.worker = Worker(library(), f"pserver-diloco-{name}")
+        name, worker = part.name, self._worker_of(part)
+        if part.watch is not None:
+            worker.cancel(part.watch)
+            part.watch = None
+        part.has_begun = False
         part.exchange = Job(lambda: self._exchange(name, changes, contribution), lambda: None)
         part.sent_at = self._steps
-        part.worker.post(part.exchange)
+        part.due = self._steps + self._period
+        worker.post(part.exchange)
+
+    def _worker_of(self, part: _Part) -> Worker:
+        """The thread of a fragment, which makes one call after the other."""
+        if part.worker is None:
+            part.worker = Worker(library(), f"pserver-diloco-{part.name}")
+        return part.worker
+
+    def _watch(self, part: _Part) -> None:
+        """Has the fragment's thread wait until the next round has begun, to which others have then contributed."""
+        name, version = part.name, part.version
+        part.watch = Job(lambda: self._await_round(name, version), lambda: None)
+        self._worker_of(part).post(part.watch)
+
+    def _await_round(self, name: str, base: int) -> None:
+        """Returns when the round after a version has begun, or has closed. On the thread of the fragment."""
+        while True:
+            try:
+                self._ps.await_round(name, base, timeout=self._timeout)
+                return
+            except Error as error:
+                if self._closed.is_set() or not _can_pass(error):
+                    raise
+                # While nobody contributes, the wait just goes on.
+                if not isinstance(error, errors.Timeout):
+                    self._closed.wait(_PAUSE)
 
     def _exchange(
         self, name: str, changes: Mapping[str, Array], contribution: Mapping[str, Any]
@@ -448,15 +497,18 @@ class Learner:
                 self._obstacles[name] = error
 
     def _collect(self) -> None:
-        """Takes the results that have come; raises the error of an exchange that has failed."""
+        """Takes the results that have come; raises the error of an exchange or a wait that has failed."""
         failure: Optional[Error] = None
         for part in self._parts:
-            exchange = part.exchange
-            if exchange is None or not exchange.is_done:
-                continue
-            part.exchange = None
+            exchange, watch = part.exchange, part.watch
             try:
-                part.arrived = exchange.result()
+                if exchange is not None and exchange.is_done:
+                    part.exchange = None
+                    part.arrived = exchange.result()
+                elif watch is not None and watch.is_done:
+                    part.watch = None
+                    watch.result()
+                    part.has_begun = True
             except Error as error:
                 self._obstacles.pop(part.name, None)
                 failure = failure or error

@@ -1,8 +1,8 @@
 """A learner of the storm: trains a tiny model until it is killed or gets SIGTERM, and writes down what it was told.
 
-    python3 learner.py SETTINGS
+    python3 storm_learner.py SETTINGS
 
-SETTINGS is JSON; see `LearnerSettings` in learner-process.ts. The log has one JSON object a line, each written by one call,
+SETTINGS is JSON; see `startLearner` in bench/storm/storm-place.ts. The log has one JSON object a line, each written by one call,
 so that a kill leaves whole lines: `own` with the checksum of its first values of each fragment, `begun` before a
 contribution is sent, `acknowledged` with the round that it counts in, `adopted` with the checksum of what training goes on
 with, `steps` once in each period, and `account` at the end.
@@ -52,9 +52,7 @@ class Recorded:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ps, name)
 
-    def contribute(
-        self, fragment: str, values: Mapping[str, Any], **work: Any
-    ) -> Optional[int]:
+    def contribute(self, fragment: str, values: Mapping[str, Any], **work: Any) -> Optional[int]:
         what = {"fragment": fragment, **{key: work[key] for key in ("base", "steps", "tokens")}}
         self._log.write("begun", **what)
         round_ = self._ps.contribute(fragment, values, **work)
@@ -93,16 +91,19 @@ def train(settings: Mapping[str, Any], log: Log) -> None:
         connect_timeout=FIND_TIMEOUT,
     )
     recorded: Any = Recorded(ps, log)
-    with ps, Learner(
-        recorded,
-        first,
-        fragments=settings["fragments"],
-        sync_every=settings["syncEvery"],
-        # Differs from life to life, so that no two contributions of a trainer are alike.
-        tokens=100 + settings["life"],
-        encoding=settings["encoding"],
-        timeout=settings["timeout"],
-    ) as learner:
+    with (
+        ps,
+        Learner(
+            recorded,
+            first,
+            fragments=settings["fragments"],
+            sync_every=settings["syncEvery"],
+            # Differs from life to life, so that no two contributions of a trainer are alike.
+            tokens=100 + settings["life"],
+            encoding=settings["encoding"],
+            timeout=settings["timeout"],
+        ) as learner,
+    ):
         params = learner.params
         versions = learner.versions
         for fragment, version in versions.items():
@@ -121,6 +122,7 @@ def train(settings: Mapping[str, Any], log: Log) -> None:
                 log.write("steps", steps=learner.steps, underWay=under_way)
         account = ps.fragments().account
         log.write("account", **dataclasses.asdict(account))
+
 
 ended = False
 
