@@ -211,6 +211,8 @@ typedef struct pserver_client_info {
   /** With PSERVER_DILOCO: how many trainers must have contributed before a round closes, or all members if these are
    * fewer. */
   uint64_t quorum;
+  /** With PSERVER_DILOCO: for how long a round that has its quorum waits for others at most. */
+  uint64_t grace_cap_ms;
   /** Steps that this trainer has ended, including those that closed before it entered. */
   uint64_t steps_ended;
 } pserver_client_info;
@@ -492,6 +494,8 @@ typedef struct pserver_contribution {
   pserver_encoding encoding;
   /** Turns error feedback off, which is as in pserver_grad_options. */
   bool no_error_feedback;
+  /** Of each tensor, whether it is sent as it is instead of in the encoding; NULL: none is. */
+  const bool *exact;
 } pserver_contribution;
 
 /** Sets the defaults. NULL is ignored. */

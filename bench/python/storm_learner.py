@@ -48,13 +48,15 @@ class Recorded:
     def __init__(self, ps: pserver.Client, log: Log) -> None:
         self._ps = ps
         self._log = log
+        #: Inner steps of the learner so far.
+        self.at = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ps, name)
 
     def contribute(self, fragment: str, values: Mapping[str, Any], **work: Any) -> Optional[int]:
         what = {"fragment": fragment, **{key: work[key] for key in ("base", "steps", "tokens")}}
-        self._log.write("begun", **what)
+        self._log.write("begun", **what, at=self.at)
         round_ = self._ps.contribute(fragment, values, **work)
         self._log.write("acknowledged", **what, round=round_)
         return round_
@@ -82,7 +84,7 @@ def train(settings: Mapping[str, Any], log: Log) -> None:
 
     def adopted(fragment: str, version: int, arrays: Arrays) -> None:
         found = checksum(arrays, fragments[fragment])
-        log.write("adopted", fragment=fragment, version=version, sum=found)
+        log.write("adopted", fragment=fragment, version=version, sum=found, at=recorded.at)
 
     ps = pserver.connect(
         settings["url"],
@@ -112,14 +114,14 @@ def train(settings: Mapping[str, Any], log: Log) -> None:
             time.sleep(settings["stepTime"])
             noise = np.float32(0.01) * random.normal(size=shape).astype(np.float32)
             params = learner.step({name: value - noise for name, value in params.items()})
+            recorded.at = learner.steps
             present = learner.versions
             for fragment, version in present.items():
                 if version != versions[fragment]:
                     adopted(fragment, version, params)
             versions = present
             if learner.steps % settings["syncEvery"] == 0:
-                under_way = sum(part.exchange is not None for part in learner._parts)
-                log.write("steps", steps=learner.steps, underWay=under_way)
+                log.write("steps", steps=learner.steps)
         account = ps.fragments().account
         log.write("account", **dataclasses.asdict(account))
 

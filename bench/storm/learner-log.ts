@@ -7,12 +7,12 @@ export interface LoggedContribution {
   readonly tokens: number;
 }
 
-/** What a learner has written down. Checksums are the SHA-256 of a fragment's elements, in the order of the names. */
+/** What a learner has written down; `at` is how many inner steps it had made by then. Checksums are the SHA-256 of a fragment's elements, in the order of the names. */
 export type LearnerEvent =
   /** Its first values, which it gives to the job only if it is the first of all learners. */
   | { readonly event: "own"; readonly sums: Readonly<Record<string, string>> }
   /** A contribution is about to be sent, or to be sent again. */
-  | ({ readonly event: "begun" } & LoggedContribution)
+  | ({ readonly event: "begun"; readonly at: number } & LoggedContribution)
   /** A contribution was answered: with the round that it counts in, or null if it came too late. */
   | ({ readonly event: "acknowledged"; readonly round: number | null } & LoggedContribution)
   /** Training goes on with a version of a fragment. */
@@ -21,9 +21,10 @@ export type LearnerEvent =
       readonly fragment: string;
       readonly version: number;
       readonly sum: string;
+      readonly at: number;
     }
-  /** It has made so many steps, with so many exchanges under way after the last one. */
-  | { readonly event: "steps"; readonly steps: number; readonly underWay: number }
+  /** It has made so many steps. */
+  | { readonly event: "steps"; readonly steps: number }
   /** What the job says of its contributions, at its end. */
   | { readonly event: "account" };
 

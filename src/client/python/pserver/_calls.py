@@ -279,6 +279,7 @@ def synchronization(info: declarations.ClientInfo) -> Synchronization:
         reduce=("sum" if info.sums else "mean") if mode == "sync" else None,
         staleness=info.staleness,
         quorum=info.quorum,
+        grace=info.grace_cap_ms / 1000,
     )
 
 

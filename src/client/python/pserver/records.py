@@ -76,6 +76,8 @@ class Synchronization:
     #: In ``diloco`` jobs: trainers that must have contributed before a round closes, or all members if these
     #: are fewer.
     quorum: int = 0
+    #: In ``diloco`` jobs: for how many seconds a round that has its quorum waits for others at most.
+    grace: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -86,9 +86,12 @@ def main(mode: str, file: str, first: str, last: str) -> None:
         seed = int(ps.trainer.split("-")[-1])
         if mode == "diloco":
             inner = torch.optim.Adam(model.parameters(), lr=1e-3)
-            with DiLoCo(ps, [model], inner, sync_every=SYNC_EVERY) as diloco:
+            options: Any = dict(fragments=4, tokens=BATCH)
+            with DiLoCo(ps, [model], inner, sync_every=SYNC_EVERY, **options) as diloco:
+                received = 0
                 for step in train(model, inner, digits, steps, seed):
-                    if diloco.inner_steps == 0:
+                    if diloco.outer_steps > received or step == steps[-1]:
+                        received = diloco.outer_steps
                         print(step, flush=True)
         else:
             pserver.torch.sync(ps, model, optimizer="adam", learning_rate=1e-3)

@@ -71,7 +71,7 @@ class ClientInfo(Structure):
     _fields_ = _fields(
         "struct_size size, job char[41], trainer char[65], session uint64, synchronization int, "
         "trainers uint64, backups uint64, sums bool, staleness uint64, quorum uint64, "
-        "steps_ended uint64"
+        "grace_cap_ms uint64, steps_ended uint64"
     )
 
 
@@ -116,7 +116,7 @@ class Indices(Structure):
 class Contribution(Structure):
     _fields_ = _fields(
         "struct_size size, fragment text, base uint64, steps uint64, tokens uint64, "
-        "step_ms double, form int, encoding int, no_error_feedback bool"
+        "step_ms double, form int, encoding int, no_error_feedback bool, exact bool*"
     )
 
 
