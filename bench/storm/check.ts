@@ -73,7 +73,7 @@ function sourceOf({ trainer, fragment, base }: Pick<Named, "trainer" | "fragment
 }
 
 /** The contributions of a round, as logs have them. */
-function mergedOf({ fragment, merged }: JournaledRound): Named[] {
+function mergedOf({ fragment, merged }: JournaledRound): (Named & { readonly seq: number })[] {
   return merged.map((each) => ({ ...each, fragment }));
 }
 
@@ -111,11 +111,13 @@ function checkAcknowledged(logs: readonly LearnerLog[], facts: JournalFacts): Fi
 /** Whatever is in a round was sent, is in no other one, and is the only one from its version. */
 function checkMerged(logs: readonly LearnerLog[], facts: JournalFacts): Finding[] {
   const begun = new Set(eventsOf(logs, "begun").map(nameOf));
-  const records = new Map(facts.contributions.map((each) => [nameOf(each), each]));
+  // A fragment lies on one shard, whose journal numbers the records.
+  const recordOf = ({ fragment, seq }: { fragment: string; seq: number }) => `${fragment} ${seq}`;
+  const records = new Map(facts.contributions.map((each) => [recordOf(each), each]));
   const seen = new Map<string, number>();
   const findings: Finding[] = [];
   for (const round of facts.rounds) {
-    for (const each of mergedOf(round)) {
+    for (const { seq, ...each } of mergedOf(round)) {
       const name = nameOf(each);
       if (!begun.has(name)) {
         const text = `${name} is in round ${round.round}, and no learner has sent it`;
@@ -128,9 +130,9 @@ function checkMerged(logs: readonly LearnerLog[], facts: JournalFacts): Finding[
         findings.push({ kind: "doubled", text });
       }
       seen.set(source, round.round);
-      const record = records.get(name);
-      if (record === undefined || record.round === round.round) continue;
-      const text = `${name} was counted in round ${record.round ?? "none"}, and is in round ${round.round}`;
+      const record = records.get(recordOf({ fragment: round.fragment, seq }));
+      if (record?.round === round.round) continue;
+      const text = `${name} was counted in round ${record?.round ?? "none"}, and is in round ${round.round}`;
       findings.push({ kind: "misplaced", text });
     }
   }

@@ -41,7 +41,7 @@ export interface PlaceOptions {
 /** How much longer the steps of the slowest learner take. */
 const SLOWEST = 0.25;
 /** Seconds after which a call of a learner in the background is made again. */
-const CALL_TIMEOUT = 20;
+const CALL_TIMEOUT = 60;
 /** How long a process that was asked to end may take. */
 const END_MS = 30_000;
 
