@@ -16,13 +16,14 @@ export interface StormOptions {
   readonly work: LearnerWork;
 }
 
-const HELP = `usage: make storm STORM='[--minutes N] [--learners N] [--hosts N] [--seed N] [--faults N]'
+const HELP = `usage: make storm STORM='[--minutes N] [--learners N] [--hosts N] [--seed N] [--faults N] [--quorum N]'
 
   --minutes N   how long each of the two runs is, without faults and with them (5)
   --learners N  learners, each a process with a link of its own (16)
   --hosts N     hosts of the job (2)
   --seed N      another seed, another storm (1)
-  --faults N    faults of learners an hour (125)`;
+  --faults N    faults of learners an hour (125)
+  --quorum N    trainers for whom a round waits (half of the learners)`;
 
 /** One kill of a host in so many minutes, and one of the broker, and one of each at least. */
 const MINUTES_EACH = { host: 2, broker: 4 };
@@ -39,11 +40,15 @@ export function readStormOptions(
       hosts: { type: "string", default: "2" },
       seed: { type: "string", default: "1" },
       faults: { type: "string", default: "125" },
+      quorum: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
   if (values.help) return { help: HELP };
-  const number = (name: "minutes" | "learners" | "hosts" | "seed" | "faults", least: number) => {
+  const number = (
+    name: "minutes" | "learners" | "hosts" | "seed" | "faults" | "quorum",
+    least: number,
+  ) => {
     const value = Number(values[name]);
     if (Number.isFinite(value) && value >= least) return value;
     throw new Error(`--${name}: expected a number of ${least} or more; received ${values[name]}`);
@@ -55,14 +60,14 @@ export function readStormOptions(
     faultsAnHour: number("faults", 0),
     hostKills: Math.max(1, Math.floor(minutes / MINUTES_EACH.host)),
     brokerKills: Math.max(1, Math.floor(minutes / MINUTES_EACH.broker)),
-    ...stormJob(learners),
+    ...stormJob(values.quorum === undefined ? Math.ceil(learners / 2) : number("quorum", 1)),
   };
 }
 
-/** A job as users have it with so many learners, and a model as small as can be. */
-export function stormJob(learners: number): Pick<StormOptions, "hostFlags" | "work"> {
+/** A job as users have it, with this quorum and the default grace, and a model as small as can be. */
+export function stormJob(quorum: number): Pick<StormOptions, "hostFlags" | "work"> {
   return {
-    hostFlags: ["--quorum", String(Math.ceil(learners / 2))],
+    hostFlags: ["--quorum", String(quorum)],
     work: {
       ...{ fragments: 4, tensors: 8, shape: [64, 64] },
       ...{ syncEvery: 24, encoding: "int8", stepTime: 0.1 },

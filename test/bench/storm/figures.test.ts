@@ -153,6 +153,7 @@ test("options have defaults, and others are refused by name", () => {
   const found = readStormOptions([]);
   expect(found).toMatchObject({ minutes: 5, learners: 16, hosts: 2, seed: 1, faultsAnHour: 125 });
   expect(found).toMatchObject({ hostKills: 2, brokerKills: 1, hostFlags: ["--quorum", "8"] });
+  expect(readStormOptions(["--quorum", "3"])).toMatchObject({ hostFlags: ["--quorum", "3"] });
   expect(readStormOptions(["--help"])).toHaveProperty("help");
   expect(() => readStormOptions(["--learners", "1"])).toThrow("--learners: expected a number of 2");
   expect(() => readStormOptions(["--minutes", "soon"])).toThrow("--minutes: expected a number");

@@ -25,7 +25,7 @@ beforeAll(async () => {
   expect(new Set(faults.map(({ kind }) => kind))).toEqual(new Set(FAULT_KINDS));
   const timer = setTimeout(() => hang.abort(new Error(`hangs: ${told.join("\n")}`)), HANG_MS);
   record = await runStorm({
-    place: { learners: LEARNERS, hosts: SIZE.hosts, seed: 1, ...stormJob(LEARNERS) },
+    place: { learners: LEARNERS, hosts: SIZE.hosts, seed: 1, ...stormJob(LEARNERS / 2) },
     ...{ durationMs: SIZE.durationMs, faults, signal: hang.signal },
     log: (line) => told.push(line),
   });
