@@ -1,4 +1,5 @@
-"""A learner of the storm: trains a tiny model until it is killed or gets SIGTERM, and writes down what it was told.
+"""A learner of the storm: trains a tiny model until it is killed, gets SIGTERM or has had so many rounds, and writes down
+what it was told.
 
     python3 storm_learner.py SETTINGS
 
@@ -110,7 +111,8 @@ def train(settings: Mapping[str, Any], log: Log) -> None:
         versions = learner.versions
         for fragment, version in versions.items():
             adopted(fragment, version, params)
-        while not ended:
+        rounds = settings.get("rounds", 0)
+        while not (ended or rounds and min(versions.values()) >= rounds):
             time.sleep(settings["stepTime"])
             noise = np.float32(0.01) * random.normal(size=shape).astype(np.float32)
             params = learner.step({name: value - noise for name, value in params.items()})

@@ -11,7 +11,7 @@ import {
 } from "../../src/protocol/messages/contributions.ts";
 
 /** A contribution in the journal that was complete and no repeat. */
-export interface JournaledContribution {
+interface JournaledContribution {
   readonly trainer: string;
   readonly fragment: string;
   readonly base: number;
@@ -53,6 +53,8 @@ export interface JournalFacts {
   readonly accounts: ReadonlyMap<string, readonly ContributionAccount[]>;
   /** The trainers that have changed values by anything but contributions. */
   readonly writers: ReadonlySet<string>;
+  /** The members of the job as shards were told, in the order of each journal. */
+  readonly members: readonly { readonly timeMs: number; readonly trainers: readonly string[] }[];
   /** Shards whose journals do not begin with their first records, or were replaced. */
   readonly notWhole: readonly number[];
 }
@@ -83,6 +85,7 @@ class FactReader implements JournalFacts, FoldObserver {
   readonly values: Map<string, string> = new Map();
   readonly accounts: Map<string, ContributionAccount[]> = new Map();
   readonly writers: Set<string> = new Set();
+  readonly members: { timeMs: number; trainers: readonly string[] }[] = [];
   readonly notWhole: number[] = [];
   #shard = 0;
   /** The fragment that the record which is being folded changes, or contributes to. */
@@ -127,6 +130,9 @@ class FactReader implements JournalFacts, FoldObserver {
     if (folded.kind === "host" && folded.closed !== undefined) {
       this.rounds.push({ ...folded.closed, closedMs: timeMs });
       this.#touched = folded.closed.fragment;
+    }
+    if (folded.kind === "host" && folded.record.verb === "members") {
+      this.members.push({ timeMs, trainers: folded.record.trainers });
     }
     if (folded.kind !== "trainer" || folded.isRepeat) return;
     const { subject, message, contributed, outcome } = folded;

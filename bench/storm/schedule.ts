@@ -1,7 +1,7 @@
 import type { Random } from "../../test/simulation/random.ts";
 
 /** What befalls a learner, with how long it lasts, or a process of the server, which is started again after a while. */
-export type Fault =
+type Fault =
   | { readonly kind: "kill"; readonly learner: number; readonly newId: boolean }
   | { readonly kind: "stop" | "partition"; readonly learner: number }
   | { readonly kind: "kill-host"; readonly host: number }

@@ -24,6 +24,8 @@ export interface LearnerWork {
   readonly encoding: "int8" | "e3m0" | "bfloat16" | null;
   /** Seconds that an inner step of the fastest learner takes; of the slowest a quarter more. */
   readonly stepTime: number;
+  /** With how many rounds of each fragment a learner ends; by default it goes on. */
+  readonly rounds?: number;
 }
 
 /** What a place has. */
@@ -34,8 +36,8 @@ export interface PlaceOptions {
   /** Options of `pserver host` for the new job. */
   readonly hostFlags: readonly string[];
   readonly seed: number;
-  /** What the link of a learner carries in each direction; unlimited by default. */
-  readonly bytesPerSecond?: number;
+  /** What the link of each learner carries in each direction, in bytes a second; unlimited by default. */
+  readonly links?: readonly number[];
 }
 
 /** How much longer the steps of the slowest learner take. */
@@ -54,6 +56,11 @@ export interface StormLearner {
   child: ChildProcess | undefined;
 }
 
+/** Whether a process has ended. */
+export function hasEnded(child: ChildProcess | undefined): boolean {
+  return child === undefined || child.exitCode !== null || child.signalCode !== null;
+}
+
 /** Processes to be ended when this one ends. */
 const running = new Set<ChildProcess>();
 process.once("exit", () => {
@@ -65,7 +72,7 @@ export class StormPlace {
   readonly broker: TestBroker;
   readonly learners: readonly StormLearner[];
   readonly timeline: TimelineEvent[] = [];
-  /** Processes that have ended by themselves, and how. */
+  /** Processes that have ended by themselves before they were done, and how. */
   readonly ended: string[] = [];
   readonly #options: PlaceOptions;
   readonly #python: string;
@@ -91,18 +98,20 @@ export class StormPlace {
     const python = await findPython("numpy");
     const directory = await mkdtemp(join(tmpdir(), "pserver-storm-"));
     const broker = await startTestBroker();
-    const rate = options.bytesPerSecond ?? Number.POSITIVE_INFINITY;
     const links = await Promise.all(
-      Array.from({ length: options.learners }, () => SlowLink.open(broker.port, rate)),
+      Array.from({ length: options.learners }, (_, number) =>
+        SlowLink.open(broker.port, options.links?.[number] ?? Number.POSITIVE_INFINITY),
+      ),
     );
     const place = new StormPlace(options, { broker, links, python, directory });
     try {
       for (let host = 0; host < options.hosts; host++) await place.startHost(host);
-      for (const { number } of place.learners) place.startLearner(number);
-      await place.until(
-        () => place.logs().length === options.learners && place.haveBegun(),
-        signal,
-      );
+      // The first one gives the job its values.
+      for (const { number } of place.learners) {
+        place.startLearner(number);
+        if (number === 0) await place.until(() => place.hasBegun(number), signal);
+      }
+      await place.until(() => place.learners.every(({ number }) => place.hasBegun(number)), signal);
       return place;
     } catch (error) {
       await place.close();
@@ -110,20 +119,16 @@ export class StormPlace {
     }
   }
 
-  /** Whether the present process of every learner has the job's values. */
-  haveBegun(): boolean {
-    const logs = new Map(this.logs().map(({ trainer, lines }) => [trainer, lines]));
-    return this.learners.every(({ trainer, life }) =>
-      logs.get(trainer)?.some((line) => line.event === "adopted" && line.life === life),
-    );
+  /** Whether the present process of a learner has the job's values. */
+  hasBegun(number: number): boolean {
+    const { trainer, life } = this.#learner(number);
+    const { lines } = this.#logOf(trainer);
+    return lines.some((line) => line.event === "adopted" && line.life === life);
   }
 
   /** What all learners have written so far. */
   logs(): LearnerLog[] {
-    return [...this.#trainers].flatMap((trainer) => {
-      const path = this.#logPath(trainer);
-      return existsSync(path) ? [parseLearnerLog(trainer, readFileSync(path, "utf8"))] : [];
-    });
+    return [...this.#trainers].map((trainer) => this.#logOf(trainer));
   }
 
   /** Starts a host, and waits until it serves. */
@@ -273,17 +278,23 @@ export class StormPlace {
     this.timeline.push({ timeMs: Date.now(), what, learner: number, trainer });
   }
 
-  /** Notes an end that nobody has asked for: then the process is still the present one. */
+  /** Notes an end that nobody has asked for: then the process is still the present one, and not done. */
   #adopt(child: ChildProcess, name: string, isPresent: () => boolean): void {
     running.add(child);
     child.once("exit", (code, signal) => {
       running.delete(child);
-      if (isPresent()) this.ended.push(`${name} ended: ${signal ?? code}; ${this.#told(name)}`);
+      if (code !== 0 && isPresent())
+        this.ended.push(`${name} ended: ${signal ?? code}; ${this.#told(name)}`);
     });
   }
 
   #told(name: string): string {
     return readFileSync(this.#errorPath(name), "utf8").slice(-2_000);
+  }
+
+  #logOf(trainer: string): LearnerLog {
+    const path = this.#logPath(trainer);
+    return parseLearnerLog(trainer, existsSync(path) ? readFileSync(path, "utf8") : "");
   }
 
   #logPath(trainer: string): string {
@@ -307,7 +318,7 @@ function variables(): NodeJS.ProcessEnv {
 
 /** Sends a signal, and waits for the end of a process; one that does not end in time is killed. */
 async function endOf(child: ChildProcess | undefined, signal: NodeJS.Signals): Promise<void> {
-  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  if (child === undefined || hasEnded(child)) return;
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   child.kill(signal);
   const timer = setTimeout(() => child.kill("SIGKILL"), END_MS);

@@ -97,7 +97,7 @@ function run(changes: Partial<RunRecord> = {}): RunRecord {
           (each) => each.round === i + 1 && trainers.includes(each.trainer),
         ),
       })),
-      ...{ values: new Map(), accounts: new Map(), writers: new Set(), notWhole: [] },
+      ...{ values: new Map(), accounts: new Map(), writers: new Set(), members: [], notWhole: [] },
     },
     ...changes,
   };

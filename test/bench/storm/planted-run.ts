@@ -11,6 +11,7 @@ export interface PlantedRun {
     values: Map<string, string>;
     accounts: Map<string, Record<"processed" | "merged" | "late" | "dropped", Tally>[]>;
     writers: Set<string>;
+    members: Mutable<JournalFacts["members"][number]>[];
     notWhole: number[];
   };
 }
@@ -40,6 +41,7 @@ export function rightRun(): PlantedRun {
       ]),
       accounts: new Map(),
       writers: new Set(["a"]),
+      members: [],
       notWhole: [],
     },
   };
