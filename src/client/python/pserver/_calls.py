@@ -262,6 +262,8 @@ def stats(connection: Connection) -> ClientStats:
         failed=failed,
         records=counts.records,
         resent=counts.resent,
+        clipped=counts.clipped,
+        set_aside=counts.set_aside,
         reads=counts.reads,
         sent_bytes=counts.sent_bytes,
         received_bytes=counts.received_bytes,

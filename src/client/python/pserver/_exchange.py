@@ -168,6 +168,9 @@ class Exchange:
                 error_feedback=feeds_back,
                 timeout=self._timeout,
             )
+        except errors.Guarded:
+            # No round has it: what the job has now is adopted, and training goes on from there.
+            return self._pull(contribution, 0)
         except errors.BadValue:
             # A shard that has fallen back does not know the version: what the job has now is adopted.
             present = self._pull(contribution, 0)

@@ -180,11 +180,12 @@ class Learner:
         delay: int = 2,
         alpha: float = 0.0,
         outer: Outer = None,
-        others: Mapping[str, Any] = {},
+        others: Optional[Mapping[str, Any]] = None,
         timeout: Optional[float] = None,
     ) -> None:
         arrays = _floats_of(params)
-        besides = {name: to_array(each, f'"{name}"') for name, each in items_of(others, "others")}
+        given = items_of({} if others is None else others, "others")
+        besides = {name: to_array(each, f'"{name}"') for name, each in given}
         _check_names("embeddings", embeddings, arrays)
         if not callable(exact):
             _check_names("exact", exact, arrays)
@@ -329,15 +330,16 @@ class Learner:
             part.steps += 1
             part.tokens += tokens
         self._collect()
-        adopted = self._adopt(read)
+        adopted = {} if self._delay == 0 else self._adopt(read)
         for part in self._parts.values():
             if self._steps >= part.due or part.exchange.has_begun:
                 self._send(part, read)
             part.put_off(self._steps, self._period)
-        if self._delay == 0:
-            self._await_all("step", self._timeout)
-            adopted.update(self._adopt(read))
-        return adopted
+        if self._delay > 0:
+            return adopted
+        # Nothing is received before all are there: after an error the caller's values are those that it had.
+        self._await_all("step", self._timeout)
+        return self._adopt(read)
 
     def _finish(self, read: Read, timeout: Optional[float]) -> None:
         """Contributes what is left of each fragment, and receives all results."""
@@ -346,7 +348,7 @@ class Learner:
         for part in self._parts.values():
             self._send(part, read)
         self._await_all("finish", deadline - time.monotonic())
-        # Not before all are there: after an error the caller's values are those that it had.
+        # Not before, as in a step that waits.
         for part in self._parts.values():
             self._receive(part)
 
@@ -509,15 +511,17 @@ class Learner:
                 values.update(self._ps.get_params(names, encoding=encoding, timeout=self._timeout))
         after = self._ps.fragments(timeout=self._timeout).versions
         for fragment, part in self._parts.items():
-            pulled = PulledFragment(after[fragment], {name: values[name] for name in part.names})
-            if before[fragment] != after[fragment]:
+            if fragment in after and before.get(fragment) == after[fragment]:
+                version, params = after[fragment], {name: values[name] for name in part.names}
+            else:
                 pulled = self._ps.pull_fragment(
                     fragment,
                     encoding=self._pull_encoding,
                     exact=[name for name in part.names if name in exact],
                     timeout=self._timeout,
                 )
-            part.receive(pulled.version, self._as_kept(pulled.params))
+                version, params = pulled.version, dict(pulled.params)
+            part.receive(version, self._as_kept(params))
 
     def _join(
         self,

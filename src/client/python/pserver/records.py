@@ -140,6 +140,9 @@ class ClientStats:
     records: int
     #: How often a record was sent again.
     resent: int
+    #: Records of which a guard has clipped a gradient or tensor, and that one has set aside: they were not applied.
+    clipped: int
+    set_aside: int
     #: Requests for values.
     reads: int
     sent_bytes: int

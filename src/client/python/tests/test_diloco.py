@@ -3,6 +3,7 @@ learners recover by themselves."""
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Dict, List
@@ -243,6 +244,29 @@ def test_a_step_of_a_barrier_ends_at_its_timeout_and_the_next_goes_on_to_wait(
         learner.close()
 
 
+def test_a_step_of_a_barrier_receives_nothing_before_all_is_there(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    host("--quorum", "2", "--weights", "uniform", "--merge", "mean")
+    first = {"v": np.ones(2, np.float32), "w": np.ones(3, np.float32)}
+    options: Dict[str, Any] = dict(fragments=2, sync_every=2, delay=0, encoding=None)
+    with connect(broker, job_name, "a") as a, connect(broker, job_name, "b") as b:
+        learner = Learner(a, first, timeout=1.0, **options)
+        b.enter_rounds()
+        own = {name: value - np.float32(1) for name, value in first.items()}
+        for fragment, (name,) in sorted(a.fragments().parameters.items()):
+            with pytest.raises(pserver.Timeout, match=f"step: expected the results of {fragment};"):
+                learner.step(own)
+            b.contribute(fragment, {name: own[name]}, base=0, steps=1, tokens=1)
+            until(lambda: arrived(learner))
+        assert learner.versions == {"f0": 0, "f1": 0}
+        own = learner.step(own)
+        assert learner.versions == {"f0": 1, "f1": 1}
+        for name, value in own.items():
+            np.testing.assert_array_equal(value, b.pull(name))
+        learner.close()
+
+
 def test_exact_arrays_are_neither_sent_nor_read_in_an_encoding(
     broker: Broker, job_name: str, host: Callable[..., Process]
 ) -> None:
@@ -412,6 +436,29 @@ def test_a_learner_that_was_left_out_of_a_round_takes_part_in_the_next(
                 until(lambda: arrived(other))
             assert other.versions == {"f0": 1}
             assert b.fragments().account.dropped.contributions == 1
+
+
+@pytest.mark.parametrize("action", ["reject", "set-aside"])
+def test_a_learner_whose_contribution_a_guard_holds_back_goes_on_from_the_jobs_values(
+    broker: Broker, job_name: str, host: Callable[..., Process], action: str
+) -> None:
+    guard = {"factor": 2, "window": 8, "warmup": 2, "history": "cohort", "action": action}
+    host("--guard", json.dumps(guard))
+    outer = {"optimizer": "sgd", "learningRate": 1}
+    with (
+        connect(broker, job_name) as ps,
+        Learner(
+            ps, {"w": np.zeros(4, np.float32)}, sync_every=1, delay=1, encoding=None, outer=outer
+        ) as learner,
+    ):
+        for size, expected in ((1, 1), (1, 2), (1000, 2), (1, 3)):
+            learner.step({"w": learner.params["w"] + np.float32(size)})
+            until(lambda: arrived(learner))
+            learner.step(learner.params)
+            np.testing.assert_array_equal(learner.params["w"], np.full(4, expected, np.float32))
+        account = ps.fragments().account
+        assert (account.merged.contributions, account.dropped.contributions) == (3, 1)
+        assert ps.stats().failed == {"GUARDED": 1}
 
 
 def test_other_jobs_and_arrays_are_refused(

@@ -225,6 +225,24 @@ def test_a_step_never_waits_while_no_host_answers(
             assert processed.contributions == len(diloco.versions) == diloco.outer_steps
 
 
+def test_training_goes_on_while_the_host_is_dead(
+    broker: Broker, job_name: str, start_host: StartHost
+) -> None:
+    host = start_host(job_name, *ROUNDS)
+    model = network()
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pserver.connect(broker.url, job=job_name, trainer="one") as ps:
+        with DiLoCo(ps, model, inner, sync_every=4) as diloco:
+            host.kill()
+            train(model, inner, 30, seed=1)
+            assert diloco.inner_steps == 30 and diloco.outer_steps == 0
+            start_host(job_name, *ROUNDS)
+            until(lambda: nothing_is_under_way(diloco))
+            train(model, inner, 1, seed=2)
+            assert set(diloco.versions.values()) == {1}
+        assert_held(ps, values(model))
+
+
 def test_a_fresh_learner_adopts_the_jobs_weights(new_job: NewJob) -> None:
     job = new_job(*barrier(1))
     first, second = network(seed=1), network(seed=2)

@@ -182,6 +182,15 @@ def test_another_set_of_tensors_is_refused(
     assert torch.equal(torch.from_numpy(ps.pull("1.weight")), before["1.weight"])
 
 
+def test_another_set_of_tensors_is_refused_at_the_end_too(ps: pserver.Client) -> None:
+    module = two_layers()
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    with pytest.raises(pserver.BadValue, match="'0.scale' is new"):
+        with DiLoCo(ps, module, inner, sync_every=1, **AT_ONCE):
+            inner.step()
+            buffer_added(module)
+
+
 def test_a_module_that_was_replaced_by_an_equal_one_is_exchanged(ps: pserver.Client) -> None:
     module = two_layers()
     inner = torch.optim.SGD(module.parameters(), lr=0.1)
@@ -338,6 +347,23 @@ def test_spectral_norms_are_1_after_an_exchange(new_job: NewJob, build: Any) -> 
         for name, buffer in module.named_buffers():
             if name.endswith(("_u", "_v")):
                 torch.testing.assert_close(buffer.norm(), torch.tensor(1.0), rtol=0, atol=1e-5)
+
+
+def test_learners_that_exchange_other_tensors_are_refused(new_job: NewJob) -> None:
+    job = new_job(*barrier(1))
+    module = nn.BatchNorm1d(3)
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    with job.connect("one") as one, DiLoCo(one, module, inner):
+        with job.connect("two") as two:
+            for options, told in (
+                (dict(buffers="skip"), "it also has 'running_mean'; it also has 'running_var'"),
+                (dict(exclude="weight"), "it also has 'weight'"),
+            ):
+                other: Any = dict(options)
+                with pytest.raises(pserver.BadValue, match=told):
+                    DiLoCo(two, nn.BatchNorm1d(3), inner, **other).__enter__()
+            with pytest.raises(pserver.BadValue, match="'0.weight' is not in it"):
+                DiLoCo(two, two_layers(), inner).__enter__()
 
 
 class Turned(nn.Module):  # type: ignore[misc]

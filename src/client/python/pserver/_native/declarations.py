@@ -78,7 +78,8 @@ class ClientInfo(Structure):
 class ClientStats(Structure):
     _fields_ = _fields(
         "struct_size size, calls uint64, failed uint64[100], records uint64, resent uint64, "
-        "reads uint64, sent_bytes uint64, received_bytes uint64, reconnects uint64"
+        "clipped uint64, set_aside uint64, reads uint64, sent_bytes uint64, received_bytes uint64, "
+        "reconnects uint64"
     )
 
 
@@ -153,7 +154,8 @@ class ParameterInfo(Structure):
 
 class ParameterDetails(Structure):
     _fields_ = _fields(
-        "info ParameterInfo, config text, block_elements uint64, first_shard uint32, shards uint32"
+        "info ParameterInfo, config text, block_elements uint64, first_shard uint32, "
+        "shards uint32, pinned bool"
     )
 
 

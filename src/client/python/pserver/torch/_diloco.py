@@ -66,7 +66,7 @@ class DiLoCo:
     ``nn.Embedding`` and ``nn.EmbeddingBag``.
 
     ``fragments=1, delay=0`` is DiLoCo with a barrier, if all learners are the quorum of the job: a step in which the
-    exchange is due waits until all have made theirs, for ``timeout`` seconds at most.
+    exchange is due waits until all have made theirs, for ``timeout`` seconds at most, 600 by default.
 
     ``outer`` is the outer rule, by default Nesterov's momentum as in the paper: ``lr=0.7`` and ``momentum=0.9``.
     ``dict(optimizer="sgd", lr=1.0)`` gives FedAvg, ``dict(optimizer="adam", lr=0.01)`` FedAdam. Alternatively
@@ -82,8 +82,8 @@ class DiLoCo:
     unit vectors of a module of one's own. It is a name, or several, in which ``*``, ``?`` and ``[…]`` stand for what they
     do in :mod:`fnmatch`. Of what stays with each learner, the job has that of the one which has ended last.
 
-    A learner may come at any time and adopts the job's weights; one that was killed is started again. ``timeout`` is for
-    each call, in seconds. The states of the module and of the inner optimizer stay in this process, and are saved by
+    A learner may come at any time and adopts the job's weights; one that was killed is started again. ``timeout`` is also
+    that of each call, in seconds, by default the client's. The states of the module and of the inner optimizer stay in this process, and are saved by
     their own ``state_dict()``.
     """
 
@@ -108,7 +108,7 @@ class DiLoCo:
         outer: Optional[Mapping[str, Any]] = None,
         exclude: Union[str, Sequence[str]] = (),
         buffers: Buffers = "mean",
-        timeout: float = 600.0,
+        timeout: Optional[float] = None,
     ) -> None:
         if buffers not in _BUFFERS:
             raise unexpected(BadValue, "DiLoCo: buffers", ", ".join(_BUFFERS), shown(buffers))
@@ -228,6 +228,7 @@ class DiLoCo:
         as they were.
         """
         learner = self._entered()
+        learner.module.forget()
         held = learner.module.look()
         learner._finish(learner.module.read, self._timeout)
         self._adopt(

@@ -9,17 +9,16 @@ from .._error import Error
 from .._native.library import library
 from .._threads import Job, Worker
 from ..client import Client
-from ..errors import Timeout
 
-#: Seconds for which the end of a call is waited for beyond its own timeout.
-_MARGIN: Final = 10.0
+#: Seconds between looks at a call that is waited for: whether the waiting thread was interrupted.
+_LOOK: Final = 0.05
 
 
 class Overwrites:
     """Overwrites parameters in a thread of its own, one call after the other."""
 
-    def __init__(self, ps: Client, timeout: float) -> None:
-        """``timeout`` is that of each call, in seconds."""
+    def __init__(self, ps: Client, timeout: Optional[float]) -> None:
+        """``timeout`` is that of each call, in seconds; None for the client's."""
         self._ps = ps
         self._timeout = timeout
         self._worker: Optional[Worker] = None
@@ -45,9 +44,9 @@ class Overwrites:
             return
         is_done = threading.Event()
         job = self._post(values, is_done)
-        # A call before it may take as long.
-        if not is_done.wait(2 * self._timeout + _MARGIN):
-            raise Timeout(f"overwriting {', '.join(sorted(values))} has not ended")
+        # The calls have timeouts of their own.
+        while not is_done.wait(_LOOK):
+            pass
         job.result()
 
     def end(self) -> None:
