@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import type { RunRecord } from "./figures.ts";
 import { readJournalFacts } from "./journal-facts.ts";
@@ -22,6 +23,8 @@ export interface RunOptions {
  */
 export async function runStorm(options: RunOptions): Promise<RunRecord> {
   const { durationMs, faults, signal } = options;
+  // Each fault waits for its time, and for its end.
+  setMaxListeners(faults.length + 1, signal);
   const place = await StormPlace.open(options.place, signal);
   try {
     const fromMs = Date.now();
