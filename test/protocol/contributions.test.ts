@@ -67,7 +67,11 @@ describe("a contribution is refused", () => {
 test("requests and replies about fragments are read as they were written", () => {
   const at = { generation: 1, seq: 9 };
   const some = { fragment: "f", version: 3 };
-  for (const wanted of [{}, some, { ...some, begun: true as const }]) {
+  const others = [
+    { ...some, begun: true as const },
+    { ...some, member: true },
+  ];
+  for (const wanted of [{}, some, ...others]) {
     const request = { ...at, ...wanted, waitMs: 10 };
     expect(parseFragmentsRequest(decodeMessage(encodeFragmentsRequest(request)).fields)).toEqual(
       request,
@@ -78,8 +82,8 @@ test("requests and replies about fragments are read as they were written", () =>
   const reply = {
     ...at,
     fragments: [
-      ["a", 0],
-      ["b", 7],
+      ["a", 0, true],
+      ["b", 7, false],
     ] as const,
     account,
   };

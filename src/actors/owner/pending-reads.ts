@@ -509,12 +509,14 @@ export interface WantedRound {
   readonly version: number;
   /** Whether it is enough that the last of these rounds has a contribution, or that the fragment has fallen back. */
   readonly begun: boolean;
+  /** Who must be a member; undefined for nobody. */
+  readonly member: string | undefined;
 }
 
 /** What a shard knows of its fragments, as far as requests wait for it; a live view. */
-type Rounds = Pick<Shard, "fragmentVersion" | "fragments">;
+type Rounds = Pick<Shard, "fragmentVersion" | "fragments" | "steps">;
 
-/** Requests that are answered once a round of a fragment has begun or closed. Does no I/O. */
+/** Requests that are answered once a round of a fragment has begun or closed, or somebody is a member. Does no I/O. */
 export class FragmentQueue {
   readonly #shard: number;
   readonly #reads: PendingReads<WantedRound & { readonly rounds: Rounds }>;
@@ -547,36 +549,38 @@ export class FragmentQueue {
     this.#reads.refuseAll(error);
   }
 
-  #evaluate({
-    fragment,
-    version,
-    begun,
-    rounds,
-  }: WantedRound & { readonly rounds: Rounds }): Evaluation {
+  #evaluate(wanted: WantedRound & { readonly rounds: Rounds }): Evaluation {
+    const { fragment, version, begun, member, rounds } = wanted;
     const present = rounds.fragmentVersion(fragment);
-    if (present !== undefined && begun) {
+    const isMember = member === undefined || rounds.steps.clockOf(member) !== undefined;
+    if (present !== undefined) {
       const hasBegun = (rounds.fragments.get(fragment)?.round.length ?? 0) > 0;
-      return present !== version - 1 || hasBegun ? ANSWER : WAIT;
+      const isThere = begun ? present !== version - 1 || hasBegun : present >= version;
+      return isThere && isMember ? ANSWER : WAIT;
     }
-    if (present !== undefined) return present >= version ? ANSWER : WAIT;
     const text = `shard ${this.#shard}: no parameter here belongs to fragment ${quoteName(fragment)}`;
     const details = { shard: this.#shard, fragment };
     return { kind: "refuse", error: new PserverError("UNKNOWN_PARAMETER", text, details) };
   }
 
   #timeout(
-    { fragment, version, begun, rounds }: WantedRound & { readonly rounds: Rounds },
+    { fragment, version, begun, member, rounds }: WantedRound & { readonly rounds: Rounds },
     waitMs: number,
   ): PserverError {
     const received = rounds.fragmentVersion(fragment);
     const what = begun
       ? `, and nobody has contributed to round ${version}`
       : `, not ${version} yet`;
-    return new PserverError(
-      "TIMEOUT",
-      `shard ${this.#shard}: fragment ${quoteName(fragment)} has version ${received}${what}; waited ${waitMs} ms`,
-      { shard: this.#shard, fragment, expected: version, received },
-    );
+    const lacks =
+      member === undefined || rounds.steps.clockOf(member) !== undefined
+        ? `fragment ${quoteName(fragment)} has version ${received}${what}`
+        : `trainer ${quoteName(member)} is not a member yet`;
+    return new PserverError("TIMEOUT", `shard ${this.#shard}: ${lacks}; waited ${waitMs} ms`, {
+      shard: this.#shard,
+      fragment,
+      expected: version,
+      received,
+    });
   }
 }
 

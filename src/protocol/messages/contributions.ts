@@ -96,12 +96,13 @@ function stepMsField(fields: Fields): number {
 /**
  * Asks a shard for the versions of its fragments, no earlier than a position. With `fragment` and `version` the answer
  * waits until that fragment has had so many rounds closed; with `begun`, too, only while it has the version before and
- * nobody has contributed to its open round.
+ * nobody has contributed to its open round; and with `member` until the asker is a member.
  */
 export interface FragmentsRequest extends Position {
   readonly fragment?: string;
   readonly version?: number;
   readonly begun?: true;
+  readonly member?: boolean;
   readonly waitMs: number;
 }
 
@@ -123,9 +124,12 @@ export type ContributionFate = (typeof FATES)[number];
  */
 export type ContributionAccount = Readonly<Record<ContributionFate, Tally>>;
 
-/** The versions of all fragments of a shard, and the asker's account there. */
+/** A fragment of a shard: its version, and whether the asker may contribute to the round after it. */
+export type FragmentRow = readonly [fragment: string, version: number, isSampled: boolean];
+
+/** The fragments of a shard, and the asker's account there. */
 export interface FragmentsReply extends Position {
-  readonly fragments: readonly (readonly [fragment: string, version: number])[];
+  readonly fragments: readonly FragmentRow[];
   readonly account: ContributionAccount;
 }
 
@@ -143,6 +147,7 @@ export function parseFragmentsRequest(fields: Fields): FragmentsRequest {
           fragment: fragmentField(fields, "fragment"),
           version: integerField(fields, "version"),
           ...(flagField(fields, "begun") && { begun: true }),
+          ...(fields["member"] === undefined ? {} : { member: flagField(fields, "member") }),
         };
   return {
     ...parsePosition(fields),
@@ -162,8 +167,8 @@ export function parseFragmentsReply({ fields }: Message): FragmentsReply {
   return {
     ...parsePosition(fields),
     fragments: listField(fields, "fragments", DECLARED_MAX).map((value) => {
-      const row: Fields = { ...listField({ row: value }, "row", 2) };
-      return [fragmentField(row, "0"), integerField(row, "1")] as const;
+      const row: Fields = { ...listField({ row: value }, "row", 3) };
+      return [fragmentField(row, "0"), integerField(row, "1"), flagField(row, "2")] as const;
     }),
     account: parseAccount(listField(fields, "account", FATES.length)),
   };

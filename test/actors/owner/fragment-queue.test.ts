@@ -22,7 +22,11 @@ afterEach(() => {
 /** Asks for a version of `f`, or until its round has begun; what it hears is noted under this name. */
 function ask(name: string, wanted: Partial<WantedRound>): void {
   queue.at(job.shard, {
-    ...{ from: name, wanted: { fragment: "f", version: 1, begun: false, ...wanted }, waitMs: 100 },
+    ...{
+      from: name,
+      wanted: { fragment: "f", version: 1, begun: false, member: undefined, ...wanted },
+      waitMs: 100,
+    },
     run: () => heard.push(`${name} at ${job.version}`),
     refuse: ({ code, message }) => heard.push(`${name} ${code}: ${message}`),
   });

@@ -27,7 +27,7 @@ from ._error import shown, unexpected
 from ._native import declarations
 from ._native.declarations import BalancedTensor, Contribution, Tensor
 from ._native.library import Connection, library
-from .records import ContributionAccount, Fragments, PulledFragment, Tally
+from .records import ContributionAccount, Fragments, PulledFragment, Sampling, Tally
 
 #: What the arrays of a contribution are.
 Form = Literal["displacement", "parameters"]
@@ -145,6 +145,23 @@ def await_round(connection: Connection, fragment: bytes, base: int, timeout_ms: 
     version = c_uint64()
     connection.call("pserver_await_round", fragment, base, timeout_ms, byref(version))
     return version.value
+
+
+def sampling(
+    connection: Connection, fragment: bytes, parameter: bytes, min_version: int, timeout_ms: int
+) -> Sampling:
+    """Returns whether the trainer may contribute to the open round of a fragment."""
+    number, is_sampled = c_uint64(), c_bool()
+    connection.call(
+        "pserver_sampling",
+        fragment,
+        parameter,
+        min_version,
+        timeout_ms,
+        byref(number),
+        byref(is_sampled),
+    )
+    return Sampling(number.value, is_sampled.value)
 
 
 def pull(

@@ -104,6 +104,7 @@ class AsyncClient:
     contribute = _awaited(Client.contribute)
     fragments = _awaited(Client.fragments)
     await_round = _awaited(Client.await_round)
+    sampling = _awaited(Client.sampling)
     pull_fragment = _awaited(Client.pull_fragment)
     note = _awaited(Client.note)
     set_params = _awaited(Client.set_params)
