@@ -14,7 +14,7 @@ WHEEL_SOURCES := $(shell find src/client/python include src/client/c -name __pyc
   $(wildcard src/client/c/*.mk src/client/c/Makefile src/client/c/*.map) \
   $(addprefix src/client/python/,pyproject.toml CMakeLists.txt README.md)
 
-.PHONY: help setup package libraries build wheel programs docs check test unit e2e demo bench bench-peers install release clean
+.PHONY: help setup package libraries build wheel programs docs check test unit e2e demo bench bench-peers storm install release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -94,6 +94,9 @@ bench: package programs ## measure throughput and latency on this machine
 bench-peers: package programs ## compare training steps with those of Redis, Ray and others
 	@scripts/setup-peers.sh
 	@node build/programs/bench/peers/main.js $(PEERS)
+
+storm: build programs ## train with learners, hosts and a broker that are killed, stopped and cut off; check what they were told
+	@node build/programs/bench/storm/main.js $(STORM)
 
 install: build ## install below $(DESTDIR)$(PREFIX), /usr/local by default
 	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install.sh

@@ -18,6 +18,7 @@ const config: KnipConfig = {
     "src/cli/run/run-legion.ts!",
     "bench/{main,rows}.ts",
     "bench/peers/main.ts",
+    "bench/storm/main.ts",
     "bench/programs/*.ts",
     "examples/**/*.ts",
     "test/e2e/programs/*.ts",

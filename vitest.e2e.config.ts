@@ -17,6 +17,7 @@ const LONGEST = [
   "host/journal-faults.test.ts",
   "c/paddle-examples.test.ts",
   "host/changed-records.test.ts",
+  "training/storm.test.ts",
   "e2e/examples.test.ts",
   "c/races.test.ts",
   "c/memory.test.ts",

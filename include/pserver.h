@@ -576,6 +576,15 @@ PSERVER_EXPORT pserver_status pserver_fragments(pserver_client *client, pserver_
 PSERVER_EXPORT void pserver_fragments_release(pserver_fragment *list, size_t count);
 
 /**
+ * Waits until the round after version `base` of a fragment has begun, with anybody's first contribution to it, or has
+ * closed: a trainer that contributes as soon as others do is never late. `*version` receives the fragment's version:
+ * `base` if the round is open; a later one if it has closed, and an earlier one if the shard has fallen back.
+ * UNKNOWN_PARAMETER if no parameter belongs to the fragment; TIMEOUT.
+ */
+PSERVER_EXPORT pserver_status pserver_await_round(pserver_client *client, const char *fragment, uint64_t base,
+                                                  int64_t timeout_ms, uint64_t *version);
+
+/**
  * Reads parameters of a fragment at one version of it, which `*version` receives: the present one, or the first from
  * `min_version` on, for which it waits. Memory and errors as of pserver_get(); BAD_VALUE for a parameter of another
  * fragment; TIMEOUT.

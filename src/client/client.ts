@@ -491,6 +491,20 @@ export class Client {
   }
 
   /**
+   * Waits until the round after version `base` of a fragment has begun, with anybody's first contribution to it, or has
+   * closed: a trainer that contributes as soon as others do is never late.
+   * @returns the version of the fragment: `base` if the round is open; a later one if it has closed, and an earlier one if
+   * the shard has fallen back.
+   * @throws UNSUPPORTED in any other job; UNKNOWN_PARAMETER if no parameter belongs to the fragment; TIMEOUT.
+   */
+  awaitRound(fragment: string, base: number, options?: CallOptions): Promise<number> {
+    return this.#calls.run(`awaitRound(${quoteName(fragment)})`, options, (deadline) => {
+      requireRounds("awaitRound", this.synchronization);
+      return this.#parts.fragments.await(fragment, base, deadline);
+    });
+  }
+
+  /**
    * Returns whether this trainer may contribute to the open round of a fragment of a `diloco` job, which it becomes a
    * member of for that; with `minVersion` it waits until so many rounds have closed. Everybody may unless the job draws
    * samples of its members: then a contribution of anybody else is rejected with NOT_SAMPLED, so ask before training.

@@ -140,6 +140,7 @@ const SCENARIOS = {
     "versions are asked for again after TIMEOUT, and in the new journal after JOURNAL_REPLACED",
     "a fragment is read again if a round has closed meanwhile",
     "a fragment is not read before it has the version",
+    "a round is waited for until somebody has contributed to it",
     "a trainer that is drawn for a round is told so, as a member",
     "calls for rounds are refused in other jobs, and with wrong arguments",
     "a trainer that exits the rounds enters them again with its next contribution",

@@ -66,11 +66,12 @@ describe("a contribution is refused", () => {
 
 test("requests and replies about fragments are read as they were written", () => {
   const at = { generation: 1, seq: 9 };
-  for (const wanted of [
-    {},
-    { fragment: "f", version: 3 },
-    { fragment: "f", version: 3, member: true },
-  ]) {
+  const some = { fragment: "f", version: 3 };
+  const others = [
+    { ...some, begun: true as const },
+    { ...some, member: true },
+  ];
+  for (const wanted of [{}, some, ...others]) {
     const request = { ...at, ...wanted, waitMs: 10 };
     expect(parseFragmentsRequest(decodeMessage(encodeFragmentsRequest(request)).fields)).toEqual(
       request,

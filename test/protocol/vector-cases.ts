@@ -467,6 +467,13 @@ export function answerCases(): Cases {
         ...described(encodeFragmentsRequest({ ...at, fragment: "f0", version: 8, waitMs: 900 })),
       },
       {
+        what: "request that waits until a round of a fragment has begun",
+        subject: JOB.fragments(SHARD, TRAINER),
+        ...described(
+          encodeFragmentsRequest({ ...at, fragment: "f0", version: 8, begun: true, waitMs: 900 }),
+        ),
+      },
+      {
         what: "request for a version of a fragment by a member",
         subject: JOB.fragments(SHARD, TRAINER),
         ...described(

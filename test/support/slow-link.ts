@@ -8,31 +8,53 @@ const TURN_BYTES = 16 * 1024;
 class Direction {
   bytes = 0;
   readonly #bytesPerMs: number;
+  readonly #gate: Gate;
   #freeAtMs = 0;
 
-  constructor(bytesPerMs: number) {
+  constructor(bytesPerMs: number, gate: Gate) {
     this.#bytesPerMs = bytesPerMs;
+    this.#gate = gate;
   }
 
   /** Waits until so many bytes have passed. */
   async pass(bytes: number): Promise<void> {
+    await this.#gate.opened;
     const nowMs = performance.now();
     this.bytes += bytes;
     this.#freeAtMs = Math.max(this.#freeAtMs, nowMs) + bytes / this.#bytesPerMs;
-    await delay(this.#freeAtMs - nowMs);
+    if (this.#freeAtMs > nowMs) await delay(this.#freeAtMs - nowMs);
   }
 }
 
-/** A link to a broker that carries so many bytes a second in each direction, and counts them. */
+/** Lets everything pass, or nothing until it is opened again. */
+class Gate {
+  /** Settles when something may pass. */
+  opened: Promise<void> = Promise.resolve();
+  #open: () => void = () => undefined;
+
+  shut(): void {
+    this.open();
+    this.opened = new Promise((resolve) => {
+      this.#open = resolve;
+    });
+  }
+
+  open(): void {
+    this.#open();
+  }
+}
+
+/** A link to a broker that carries so many bytes a second in each direction, counts them, and can be cut. */
 export class SlowLink {
   readonly #server: Server;
   readonly #sockets: Set<Socket> = new Set();
   readonly #up: Direction;
   readonly #down: Direction;
+  readonly #gate: Gate = new Gate();
 
   private constructor(targetPort: number, bytesPerSecond: number) {
-    this.#up = new Direction(bytesPerSecond / 1_000);
-    this.#down = new Direction(bytesPerSecond / 1_000);
+    this.#up = new Direction(bytesPerSecond / 1_000, this.#gate);
+    this.#down = new Direction(bytesPerSecond / 1_000, this.#gate);
     this.#server = createServer({ allowHalfOpen: true }, (near) => {
       const far = createConnection({ host: "127.0.0.1", port: targetPort, allowHalfOpen: true });
       this.#join(near, far, this.#up);
@@ -40,7 +62,7 @@ export class SlowLink {
     });
   }
 
-  /** Opens a link to this port of the machine. */
+  /** Opens a link to this port of the machine; `Infinity` bytes a second are no limit. */
   static async open(targetPort: number, bytesPerSecond: number): Promise<SlowLink> {
     const link = new SlowLink(targetPort, bytesPerSecond);
     await new Promise<void>((resolve) => {
@@ -66,7 +88,18 @@ export class SlowLink {
     return this.#down.bytes;
   }
 
+  /** From now on nothing passes, and nothing is closed; what is sent meanwhile waits, as in a network. */
+  cut(): void {
+    this.#gate.shut();
+  }
+
+  /** Lets pass what waits, and everything after it. */
+  join(): void {
+    this.#gate.open();
+  }
+
   close(): void {
+    this.#gate.open();
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
   }

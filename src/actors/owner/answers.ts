@@ -118,7 +118,7 @@ export class ShardAnswers implements RequestHandler {
   fragments(data: Uint8Array, asker: Asker): void {
     const { shard } = this.#served;
     const request = parseFragmentsRequest(decodeMessage(data).fields);
-    const { fragment, version = 0 } = request;
+    const { fragment, version = 0, begun = false } = request;
     const member = request.member === true ? asker.from : undefined;
     const answer = (): void =>
       this.#respond(asker, () => {
@@ -135,7 +135,7 @@ export class ShardAnswers implements RequestHandler {
     const refuse = (error: PserverError): void => this.#responder.refuse(asker, error);
     if (fragment === undefined) this.#conditions.afterPosition(asker, request, answer, refuse);
     else {
-      const wanted = { fragment, version, member };
+      const wanted = { fragment, version, begun, member };
       this.#conditions.afterRound(asker, request, wanted, answer, refuse);
     }
   }

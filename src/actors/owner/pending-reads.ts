@@ -183,7 +183,10 @@ export class ReadConditions {
     this.afterPosition(asker, request, arrived, refuse);
   }
 
-  /** Calls `run` once the fold has reached a position and then a version of a fragment, both within `waitMs`. */
+  /**
+   * Calls `run` once the fold has reached a position, and then a version of a fragment or its first contribution to the
+   * round before, both within `waitMs`.
+   */
   afterRound(
     { from }: Asker,
     request: Waiting,
@@ -504,14 +507,16 @@ export interface WantedRound {
   readonly fragment: string;
   /** How many of its rounds must have closed. */
   readonly version: number;
+  /** Whether it is enough that the last of these rounds has a contribution, or that the fragment has fallen back. */
+  readonly begun: boolean;
   /** Who must be a member; undefined for nobody. */
   readonly member: string | undefined;
 }
 
 /** What a shard knows of its fragments, as far as requests wait for it; a live view. */
-type Rounds = Pick<Shard, "fragmentVersion" | "steps">;
+type Rounds = Pick<Shard, "fragmentVersion" | "fragments" | "steps">;
 
-/** Requests that are answered once a round of a fragment has closed, or somebody is a member. Does no I/O. */
+/** Requests that are answered once a round of a fragment has begun or closed, or somebody is a member. Does no I/O. */
 export class FragmentQueue {
   readonly #shard: number;
   readonly #reads: PendingReads<WantedRound & { readonly rounds: Rounds }>;
@@ -527,8 +532,8 @@ export class FragmentQueue {
   }
 
   /**
-   * Runs `run` once the fragment has had as many rounds closed as wanted. Calls `refuse` with UNKNOWN_PARAMETER for a
-   * fragment without parameters in the shard, TIMEOUT after `waitMs`, or BUSY if too many requests are pending.
+   * Runs `run` once the fragment has had as many rounds closed, or begun, as wanted. Calls `refuse` with UNKNOWN_PARAMETER
+   * for a fragment without parameters in the shard, TIMEOUT after `waitMs`, or BUSY if too many requests are pending.
    */
   at(rounds: Rounds, { wanted, ...read }: PendingRead<WantedRound>): void {
     this.#reads.add({ ...read, wanted: { ...wanted, rounds } });
@@ -545,23 +550,30 @@ export class FragmentQueue {
   }
 
   #evaluate(wanted: WantedRound & { readonly rounds: Rounds }): Evaluation {
-    const { fragment, version, member, rounds } = wanted;
+    const { fragment, version, begun, member, rounds } = wanted;
     const present = rounds.fragmentVersion(fragment);
     const isMember = member === undefined || rounds.steps.clockOf(member) !== undefined;
-    if (present !== undefined) return present >= version && isMember ? ANSWER : WAIT;
+    if (present !== undefined) {
+      const hasBegun = (rounds.fragments.get(fragment)?.round.length ?? 0) > 0;
+      const isThere = begun ? present !== version - 1 || hasBegun : present >= version;
+      return isThere && isMember ? ANSWER : WAIT;
+    }
     const text = `shard ${this.#shard}: no parameter here belongs to fragment ${quoteName(fragment)}`;
     const details = { shard: this.#shard, fragment };
     return { kind: "refuse", error: new PserverError("UNKNOWN_PARAMETER", text, details) };
   }
 
   #timeout(
-    { fragment, version, member, rounds }: WantedRound & { readonly rounds: Rounds },
+    { fragment, version, begun, member, rounds }: WantedRound & { readonly rounds: Rounds },
     waitMs: number,
   ): PserverError {
     const received = rounds.fragmentVersion(fragment);
+    const what = begun
+      ? `, and nobody has contributed to round ${version}`
+      : `, not ${version} yet`;
     const lacks =
       member === undefined || rounds.steps.clockOf(member) !== undefined
-        ? `fragment ${quoteName(fragment)} has version ${received}, not ${version} yet`
+        ? `fragment ${quoteName(fragment)} has version ${received}${what}`
         : `trainer ${quoteName(member)} is not a member yet`;
     return new PserverError("TIMEOUT", `shard ${this.#shard}: ${lacks}; waited ${waitMs} ms`, {
       shard: this.#shard,

@@ -12,8 +12,27 @@ import type { Shard } from "../fold/shard.ts";
 /** Pause before a close is written again: it could not be stored, or was stored and the round is still open. */
 const REPEAT_MS = 5_000;
 
-/** How much a new time counts in an average of times. */
-const NEWEST_SHARE = 0.5;
+/** Times of which the median counts. */
+const TIMES_KEPT = 5;
+
+/**
+ * How long something took lately: the median of the last times, the lower one of two. So one time in which the broker was
+ * away, or a trainer stopped, changes no grace.
+ */
+class RecentTimes {
+  readonly #timesMs: number[] = [];
+
+  add(ms: number): void {
+    this.#timesMs.push(ms);
+    if (this.#timesMs.length > TIMES_KEPT) this.#timesMs.shift();
+  }
+
+  /** 0 before the first time. */
+  get medianMs(): number {
+    const sorted = this.#timesMs.toSorted((a, b) => a - b);
+    return sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
+  }
+}
 
 /** What an owner knows of the open round of a fragment. Times are in milliseconds of its clock. */
 interface OpenRound {
@@ -51,9 +70,10 @@ export class RoundCloser implements FoldObserver {
   /** When each fragment was last seen to close a round. */
   readonly #closedMs: Map<string, number> = new Map();
   /** How long the steps of each member take, as it says. */
-  readonly #stepMs: Map<string, number> = new Map();
-  #quorumMs: number | undefined;
-  #syncMs: number | undefined;
+  readonly #stepMs: Map<string, RecentTimes> = new Map();
+  /** How long rounds have waited for a quorum, and closes for the journal. */
+  readonly #quorumMs: RecentTimes = new RecentTimes();
+  readonly #syncMs: RecentTimes = new RecentTimes();
   #isStopped = false;
 
   constructor(deps: RoundCloserDeps) {
@@ -65,16 +85,14 @@ export class RoundCloser implements FoldObserver {
   observe(folded: FoldedRecord): void {
     if (folded.kind === "trainer" && folded.contributed !== undefined) {
       const { stepMs } = folded.contributed.contribution;
-      const { trainer } = folded.subject;
-      if (stepMs !== undefined)
-        this.#stepMs.set(trainer, averaged(this.#stepMs.get(trainer), stepMs));
+      if (stepMs !== undefined) this.#timesOf(folded.subject.trainer).add(stepMs);
     }
     if (folded.kind !== "host" || folded.closed === undefined) return;
     const { fragment } = folded.closed;
     const nowMs = this.#clock.now();
     this.#closedMs.set(fragment, nowMs);
     const sentMs = this.#rounds.get(fragment)?.sentMs;
-    if (sentMs !== undefined) this.#syncMs = averaged(this.#syncMs, nowMs - sentMs);
+    if (sentMs !== undefined) this.#syncMs.add(nowMs - sentMs);
     this.#forget(fragment);
   }
 
@@ -97,6 +115,14 @@ export class RoundCloser implements FoldObserver {
     this.#isStopped = true;
     for (const { cancelTimer } of this.#rounds.values()) cancelTimer();
     this.#rounds.clear();
+  }
+
+  #timesOf(trainer: string): RecentTimes {
+    const known = this.#stepMs.get(trainer);
+    if (known !== undefined) return known;
+    const times = new RecentTimes();
+    this.#stepMs.set(trainer, times);
+    return times;
   }
 
   #look(fragment: Readonly<Fragment>, settings: DilocoSettings): void {
@@ -154,7 +180,7 @@ export class RoundCloser implements FoldObserver {
     if (!steps.started || contributors.size < needed) return undefined;
     if (open.quorumMs === undefined) {
       open.quorumMs = this.#clock.now();
-      this.#quorumMs = averaged(this.#quorumMs, open.quorumMs - open.openedMs);
+      this.#quorumMs.add(open.quorumMs - open.openedMs);
     }
     let present = 0;
     for (const trainer of contributors) if (steps.clockOf(trainer) !== undefined) present += 1;
@@ -170,8 +196,8 @@ export class RoundCloser implements FoldObserver {
    */
   #graceMs({ graceMargin, graceSteps, graceCapMs }: DilocoSettings): number {
     if (this.#stepMs.size === 0) return graceCapMs;
-    const slowestMs = Math.max(...this.#stepMs.values());
-    const leftMs = graceSteps * slowestMs - (this.#quorumMs ?? 0) - (this.#syncMs ?? 0);
+    const slowestMs = Math.max(...[...this.#stepMs.values()].map(({ medianMs }) => medianMs));
+    const leftMs = graceSteps * slowestMs - this.#quorumMs.medianMs - this.#syncMs.medianMs;
     return Math.min(graceCapMs, Math.max(0, graceMargin * leftMs));
   }
 
@@ -188,8 +214,4 @@ export class RoundCloser implements FoldObserver {
       if (!this.#isStopped) this.#deps.onFailed(ensureError(error));
     });
   }
-}
-
-function averaged(before: number | undefined, now: number): number {
-  return before === undefined ? now : before + NEWEST_SHARE * (now - before);
 }

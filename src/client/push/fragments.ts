@@ -90,7 +90,7 @@ export interface FragmentMode {
 }
 
 /** What a request for fragments waits for. */
-type WantedFragment = Pick<FragmentsRequest, "fragment" | "version" | "member">;
+type WantedFragment = Pick<FragmentsRequest, "fragment" | "version" | "begun" | "member">;
 
 /** Dependencies of {@link Fragments}. */
 interface FragmentsDeps {
@@ -284,6 +284,13 @@ export class Fragments {
       if (after === version) return { version, tensors: pulled };
       version = after;
     }
+  }
+
+  /** Waits until a round has begun or closed, and returns the version; see `Client.awaitRound`. */
+  async await(fragment: string, base: number, deadline: Deadline): Promise<number> {
+    const wanted = { fragment, version: base + 1, begun: true } as const;
+    const [, version] = await this.#rowOf(wanted, deadline);
+    return version;
   }
 
   /** Reads parameters, each in its encoding; returns them in the order of the names. */

@@ -95,11 +95,13 @@ function stepMsField(fields: Fields): number {
 
 /**
  * Asks a shard for the versions of its fragments, no earlier than a position. With `fragment` and `version` the answer
- * waits until that fragment has had so many rounds closed, and with `member` until the asker is a member.
+ * waits until that fragment has had so many rounds closed; with `begun`, too, only while it has the version before and
+ * nobody has contributed to its open round; and with `member` until the asker is a member.
  */
 export interface FragmentsRequest extends Position {
   readonly fragment?: string;
   readonly version?: number;
+  readonly begun?: true;
   readonly member?: boolean;
   readonly waitMs: number;
 }
@@ -144,6 +146,7 @@ export function parseFragmentsRequest(fields: Fields): FragmentsRequest {
       : {
           fragment: fragmentField(fields, "fragment"),
           version: integerField(fields, "version"),
+          ...(flagField(fields, "begun") && { begun: true }),
           ...(fields["member"] === undefined ? {} : { member: flagField(fields, "member") }),
         };
   return {

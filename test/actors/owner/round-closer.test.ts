@@ -219,6 +219,41 @@ describe("the grace", () => {
     expect(written).toHaveLength(1);
   });
 
+  test.each(["quorum", "close", "step"] as const)(
+    "is what it was after one %s that took long",
+    (slow) => {
+      begin({ quorum: 2, ...GRACE, graceCapMs: 10_000 });
+      const graces: number[] = [];
+      for (let base = 0; base < 6; base++) {
+        const isSlow = base === 3;
+        contribute("alice", { base, id: base + 1, stepMs: 10 });
+        if (isSlow && slow === "quorum") clock.pass(5_000);
+        const stepMs = isSlow && slow === "step" ? 5_000 : 100;
+        contribute("bob", { base, id: base + 1, stepMs });
+        let graceMs = 0;
+        for (; written.length === base; graceMs++) clock.pass(1);
+        graces.push(graceMs);
+        if (isSlow && slow === "close") clock.pass(4_000);
+        fold();
+      }
+      expect(graces).toEqual([200, 200, 200, 200, 200, 200]);
+    },
+  );
+
+  test("follows what has come to take longer for good", () => {
+    begin({ quorum: 2, ...GRACE, graceCapMs: 10_000 });
+    const graces: number[] = [];
+    for (let base = 0; base < 6; base++) {
+      contribute("alice", { base, id: base + 1, stepMs: 10 });
+      contribute("bob", { base, id: base + 1, stepMs: base < 2 ? 100 : 300 });
+      let graceMs = 0;
+      for (; written.length === base; graceMs++) clock.pass(1);
+      graces.push(graceMs);
+      fold();
+    }
+    expect(graces).toEqual([200, 200, 200, 200, 600, 600]);
+  });
+
   test("is not longer than its cap", () => {
     contribute("alice", { stepMs: 10_000 });
     contribute("bob");

@@ -284,6 +284,23 @@ static void waits_for_versions(void) {
   closed(client);
 }
 
+static void waits_for_a_round(void) {
+  uint64_t version = 0;
+  struct ps_value entry;
+  told_version = 5;
+  has_obstacles = true;
+  pserver_client *client = connected_to_rounds(tell_versions);
+  EXPECT_OK(pserver_await_round(client, "f", 5, 20000, &version));
+  EXPECT(version == 5 && count_to("fragments") == 3);
+  const struct published *request = to("fragments", 2);
+  EXPECT(number_in(request, "version") == 6 && number_in(request, "generation") == 3);
+  EXPECT(ps_map_find(&request->message.fields, "begun", &entry) && entry.type == PS_VALUE_BOOLEAN && entry.boolean);
+  EXPECT_ERROR(UNKNOWN_PARAMETER, pserver_await_round(client, "g", 5, 20000, &version));
+  EXPECT_ERROR(BAD_VALUE, pserver_await_round(client, NULL, 5, 20000, &version));
+  EXPECT_ERROR(BAD_VALUE, pserver_await_round(client, "f", 5, 20000, NULL));
+  closed(client);
+}
+
 static void refused(void) {
   uint64_t round;
   pserver_tensor tensor = {0};
@@ -307,6 +324,7 @@ static void refused(void) {
   client = connected(0);
   EXPECT_ERROR(UNSUPPORTED, contribute(client, &work, &round, 3000));
   EXPECT_ERROR(UNSUPPORTED, pull(client, 0, &tensor, &round));
+  EXPECT_ERROR(UNSUPPORTED, pserver_await_round(client, "f", 0, 3000, &round));
   EXPECT_ERROR(UNSUPPORTED, pserver_enter_rounds(client, 3000));
   closed(client);
 }
@@ -351,6 +369,7 @@ const struct scenario round_scenarios[] = {
     {"versions are asked for again after TIMEOUT, and in the new journal after JOURNAL_REPLACED", versions},
     {"a fragment is read again if a round has closed meanwhile", at_one_version},
     {"a fragment is not read before it has the version", waits_for_versions},
+    {"a round is waited for until somebody has contributed to it", waits_for_a_round},
     {"a trainer that is drawn for a round is told so, as a member", asks_whether_it_is_drawn},
     {"calls for rounds are refused in other jobs, and with wrong arguments", refused},
     {"a trainer that exits the rounds enters them again with its next contribution", exits},

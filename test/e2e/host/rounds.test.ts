@@ -10,7 +10,7 @@ import {
   shardOfFragment,
 } from "../../../src/protocol/index.ts";
 import { TestJob } from "../../support/host.ts";
-import { LASTING_LEASE_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
 import { Archive } from "./journal-fold.ts";
 
 const SHARDS = 3;
@@ -129,6 +129,29 @@ test("a barrier is a full quorum, and a learner that leaves is not waited for", 
   expect(second.tensors.map(({ data }) => data[0])).toEqual([-5, -5]);
 });
 
+test("a trainer that waits for a round to begin is in time with whatever it has learned", async () => {
+  const job = await startJob({ quorum: 1, graceCapMs: HANG_MS });
+  const first = await job.host({ id: "first" });
+  const [fast, slow] = (await Promise.all(["fast", "slow"].map((id) => job.trainer(id)))) as [
+    Client,
+    Client,
+  ];
+  await initialize(fast);
+  await Promise.all([fast.enterRounds(), slow.enterRounds()]);
+  const begun = slow.awaitRound("f", 0);
+  expect(await fast.contribute("f", all(1), { base: 0, ...WORK })).toEqual({ round: 1 });
+  expect(await begun).toBe(0);
+  // A new owner knows from the journal that the round has begun.
+  await job.crash(first);
+  await job.host({ id: "second" });
+  expect(await slow.awaitRound("f", 0)).toBe(0);
+  const work = { base: 0, steps: 1, tokens: 1 };
+  expect(await slow.contribute("f", all(1), work)).toEqual({ round: 1 });
+  await slow.pullFragment("f", { minVersion: 1 });
+  expect(await slow.awaitRound("f", 0)).toBe(1);
+  await expect(slow.awaitRound("g", 0)).rejects.toMatchObject({ code: "UNKNOWN_PARAMETER" });
+});
+
 test("some tensors are sent and read as they are, others in an encoding", async () => {
   const job = await startJob({ quorum: 1 });
   await job.host();
@@ -209,6 +232,7 @@ test("calls for rounds are refused in a job without, and by name where they are 
   await other.host();
   const stranger = await other.trainer("a");
   await expect(stranger.fragments()).rejects.toMatchObject({ code: "UNSUPPORTED" });
+  await expect(stranger.awaitRound("f", 0)).rejects.toMatchObject({ code: "UNSUPPORTED" });
   await expect(
     stranger.createIfNotAlreadyCreated("w", Float32Array.of(1), config),
   ).rejects.toMatchObject({

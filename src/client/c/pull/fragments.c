@@ -47,13 +47,14 @@ struct listing {
   pserver_account account;
 };
 
-/** A request to one shard: for all of its fragments, or for one that shall have a version. */
+/** A request to one shard: for all of its fragments, or for one that shall have a version, or a round that has begun. */
 struct fragments_request {
   struct ps_positions *positions;
   unsigned shard;
   /** NULL: all, which are noted in `listing`. */
   const char *fragment;
   uint64_t min_version;
+  bool is_begun_enough;
   /** Whether the trainer has to be a member. */
   bool needs_member;
   struct listing *listing;
@@ -72,6 +73,7 @@ static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) 
     ps_draft_key(draft, "fragment");
     ps_pack_name(draft, request->fragment);
     ps_draft_whole(draft, "version", request->min_version);
+    if (request->is_begun_enough) ps_draft_flag(draft, "begun", true);
   }
   if (request->needs_member) ps_draft_flag(draft, "member", true);
   ps_draft_whole(draft, "waitMs", ps_ask_group_wait_ms(ask->group));
@@ -177,6 +179,49 @@ static void ask_shard(struct ps_call *call, struct fragments_request *request, s
   *ask = (struct ps_ask){
       .write = write_request, .read = read_answer, .refused = refused, .context = request};
   ps_ask_shard(ask, &call->client->identity, request->shard, "fragments");
+}
+
+/** Asks for a version of a fragment, which is on the shard of the request. UNKNOWN_PARAMETER. */
+static pserver_status ask_about(struct ps_call *call, struct fragments_request *request) {
+  struct ps_ask ask;
+  ask_shard(call, request, &ask);
+  pserver_status status = ps_run_requests(call, &call->client->control_requests, &ask, 1);
+  if (status != PSERVER_OK || request->is_known) return status;
+  ps_fail(PSERVER_ERR_UNKNOWN_PARAMETER, "no parameter belongs to fragment \"%s\"", request->fragment);
+  return ps_detail_text("fragment", request->fragment);
+}
+
+/* Waits for rounds. */
+
+/** A fragment, and the shard that it lies on. */
+struct place {
+  const char *fragment;
+  unsigned shard;
+};
+
+static void find_place(struct ps_client *client, void *context) {
+  struct place *place = context;
+  place->shard = ps_name_hash(place->fragment, strlen(place->fragment)) % client->session.terms.shards;
+}
+
+pserver_status pserver_await_round(pserver_client *handle, const char *fragment, uint64_t base, int64_t timeout_ms,
+                                   uint64_t *version) {
+  struct ps_call call;
+  struct place place = {.fragment = fragment};
+  pserver_status status = ps_call_begin(&call, handle, "pserver_await_round", timeout_ms, 0);
+  if (status == PSERVER_OK && (fragment == NULL || version == NULL)) {
+    status = ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected a fragment and a version; received NULL", call.what);
+    return ps_call_end(&call, status);
+  }
+  if (status != PSERVER_OK) return status;
+  status = ps_require_rounds(&call);
+  if (status != PSERVER_OK) return ps_call_end(&call, status);
+  ps_run_on_io_thread(&call, find_place, &place);
+  struct fragments_request request = {
+      .shard = place.shard, .fragment = fragment, .min_version = base + 1, .is_begun_enough = true};
+  status = ask_about(&call, &request);
+  if (status == PSERVER_OK) *version = request.version;
+  return ps_call_end(&call, status);
 }
 
 /* Lists the fragments of a job. */
@@ -322,16 +367,6 @@ void pserver_fragments_release(pserver_fragment *list, size_t count) {
 }
 
 /* Reads the parameters of a fragment at one version. */
-
-/** Asks for a version of a fragment, which is on the shard of the request. UNKNOWN_PARAMETER. */
-static pserver_status ask_about(struct ps_call *call, struct fragments_request *request) {
-  struct ps_ask ask;
-  ask_shard(call, request, &ask);
-  pserver_status status = ps_run_requests(call, &call->client->control_requests, &ask, 1);
-  if (status != PSERVER_OK || request->is_known) return status;
-  ps_fail(PSERVER_ERR_UNKNOWN_PARAMETER, "no parameter belongs to fragment \"%s\"", request->fragment);
-  return ps_detail_text("fragment", request->fragment);
-}
 
 /** The arguments of a call that pulls a fragment. */
 struct fragment_pull {

@@ -34,7 +34,8 @@ class Contribution:
 
 
 class Exchange:
-    """Exchanges a fragment in a thread of its own, as often as it takes. One contribution is under way at a time."""
+    """Exchanges a fragment in a thread of its own, as often as it takes. One contribution is under way at a time; before it
+    is given, the thread waits until others have contributed."""
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Exchange:
         self._on_done = on_done
         self._closed = threading.Event()
         self._worker: Optional[Worker] = None
+        self._wait: Optional[Job[None]] = None
         self._job: Optional[Job[PulledFragment]] = None
         #: Why the last attempt has failed, which is made again.
         self.obstacle: Optional[Error] = None
@@ -72,12 +74,24 @@ class Exchange:
         """Whether there is something to take."""
         return self._job is not None and self._job.is_done
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether somebody has contributed to the round that is waited for, or there is no such round any more."""
+        return self._wait is not None and self._wait.is_done
+
+    def await_round(self, version: int) -> None:
+        """Has the thread wait until the round after a version has begun."""
+        self._wait = Job(lambda: self._await_round(version), lambda: None)
+        self._thread().post(self._wait)
+
     def begin(self, contribution: Contribution) -> None:
         """Has the thread contribute. The arrays must not change any more."""
-        if self._worker is None:
-            self._worker = Worker(library(), f"pserver-diloco-{self._fragment}")
+        worker = self._thread()
+        if self._wait is not None:
+            worker.cancel(self._wait)
+            self._wait = None
         self._job = Job(lambda: self._exchange(contribution), self._on_done)
-        self._worker.post(self._job)
+        worker.post(self._job)
 
     def take(self) -> PulledFragment:
         """Returns the result that is there; raises the error that has ended the exchange."""
@@ -90,10 +104,32 @@ class Exchange:
         """Ends the thread, and the call that it makes: what it contributes counts once or not at all."""
         self._closed.set()
         if self._worker is not None:
-            if self._job is not None:
-                self._worker.cancel(self._job)
+            for job in (self._job, self._wait):
+                if job is not None:
+                    self._worker.cancel(job)
             self._worker.end()
-        self._worker = self._job = None
+        self._worker = self._job = self._wait = None
+
+    def _thread(self) -> Worker:
+        if self._worker is None:
+            self._worker = Worker(library(), f"pserver-diloco-{self._fragment}")
+        return self._worker
+
+    def _await_round(self, version: int) -> None:
+        """Returns when the round after a version has begun or has closed; also after an error that cannot pass, which the
+        exchange then meets, and tells."""
+        while True:
+            try:
+                self._ps.await_round(self._fragment, version, timeout=self._timeout)
+                return
+            except errors.Timeout:
+                # Nobody has contributed meanwhile.
+                if self._closed.is_set():
+                    return
+            except Error as error:
+                if self._closed.is_set() or not _can_pass(error):
+                    return
+                self._closed.wait(_PAUSE)
 
     def _exchange(self, contribution: Contribution) -> PulledFragment:
         """Contributes, and returns the fragment once the contribution's round has closed. From each version only one

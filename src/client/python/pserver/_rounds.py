@@ -140,6 +140,13 @@ def _tally(tally: declarations.Tally) -> Tally:
     return Tally(tally.contributions, tally.steps, tally.tokens)
 
 
+def await_round(connection: Connection, fragment: bytes, base: int, timeout_ms: int) -> int:
+    """Waits until a round has begun or closed; returns the version of the fragment."""
+    version = c_uint64()
+    connection.call("pserver_await_round", fragment, base, timeout_ms, byref(version))
+    return version.value
+
+
 def sampling(
     connection: Connection, fragment: bytes, parameter: bytes, min_version: int, timeout_ms: int
 ) -> Sampling:

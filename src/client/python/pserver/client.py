@@ -391,6 +391,17 @@ class Client:
         self._fragments = found.parameters
         return found
 
+    def await_round(self, fragment: str, base: int, *, timeout: Optional[float] = None) -> int:
+        """Waits until the round after version ``base`` of a fragment has begun, with anybody's first contribution to it,
+        or has closed: a trainer that contributes as soon as others do is never late.
+
+        Returns the version of the fragment: ``base`` if the round is open; a later one if it has closed, and an earlier
+        one if the shard has fallen back. Raises Unsupported in any other job; UnknownParameter if no parameter belongs
+        to the fragment; Timeout.
+        """
+        name, number = to_bytes(fragment, "fragment"), _rounds.whole(base, "base")
+        return self._call(_rounds.await_round, name, number, to_ms(timeout))
+
     def sampling(
         self, fragment: str, *, min_version: int = 0, timeout: Optional[float] = None
     ) -> Sampling:

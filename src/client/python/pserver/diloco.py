@@ -89,8 +89,9 @@ class _Part:
 
     def __init__(self, names: Sequence[str], offset: int, exchange: Exchange) -> None:
         self.names = list(names)
-        #: After which inner steps of each period it is sent.
+        #: The inner step after which it is due first, and next.
         self.offset = offset
+        self.due = offset
         #: What was received last, and of which version.
         self.version = 0
         self.begin: Dict[str, Array] = {}
@@ -111,6 +112,11 @@ class _Part:
         self.received_at = time.monotonic()
         self.arrived = None
 
+    def put_off(self, step: int, period: int) -> None:
+        """Makes it due as many periods later as it takes to be after an inner step."""
+        while self.due <= step:
+            self.due += period
+
     @property
     def step_time(self) -> Optional[float]:
         """Seconds that an inner step has taken since the fragment was received; None if that was in another process."""
@@ -129,8 +135,10 @@ class Learner:
 
     The model is divided into fragments. ``fragments`` is their number, the arrays then being divided evenly with those
     named in ``embeddings`` apart, if it is above 1; or the fragment of each array by name. By default it is as the job is
-    divided, or 24 fragments, ``sync_every`` if that is less. Of P fragments number i, from 0, is due after the inner
-    steps s with s ≡ ⌊(i+1)·H/P⌋ modulo H, ``sync_every``: so each is due once in H steps, and one about every H/P steps.
+    divided, or 24 fragments, ``sync_every`` if that is less. Of P fragments number i, from 0, is due first after inner
+    step ⌊(i+1)·H/P⌋, with H ``sync_every``, and then each time H steps after it was due or sent: so one is sent about
+    every H/P steps. Unless ``delay`` is 0, it is also due as soon as another learner has contributed to its round: so
+    learners of unequal speed, and those that were started at another time, take part in the same rounds.
 
     What has changed in a fragment that is due, what was received less what is there now, is contributed to the
     fragment's round by a thread of its own, which then waits for the result. From ``delay`` inner steps later on, the
@@ -212,6 +220,8 @@ class Learner:
         self._parts = self._parts_of(division)
         self._pull_all()
         ps.enter_rounds(timeout=timeout)
+        for part in self._parts.values():
+            self._await_others(part)
 
     def __enter__(self) -> Learner:
         return self
@@ -325,8 +335,9 @@ class Learner:
         self._collect()
         adopted = {} if self._delay == 0 else self._adopt(read)
         for part in self._parts.values():
-            if self._steps % self._period == part.offset:
+            if self._steps >= part.due or part.exchange.has_begun:
                 self._send(part, read)
+            part.put_off(self._steps, self._period)
         if self._delay > 0:
             return adopted
         # Nothing is received before all are there: after an error the caller's values are those that it had.
@@ -359,6 +370,7 @@ class Learner:
                 part.received_at = None
                 kept += part.names
             part.sent_at = self._steps
+            part.put_off(self._steps, self._period)
         return kept
 
     def _change_of(self, name: str, begin: Array, now: Array) -> Array:
@@ -380,6 +392,7 @@ class Learner:
         for part in ready:
             own = read(part.names) if self._alpha > 0 else {}
             self._receive(part)
+            self._await_others(part)
             for name, received in part.begin.items():
                 adopted[name] = self._mixed(own[name], received) if own else received
         return adopted
@@ -391,6 +404,11 @@ class Learner:
         part.receive(part.arrived.version, self._as_kept(part.arrived.params))
         self._received += 1
         return True
+
+    def _await_others(self, part: _Part) -> None:
+        """Has a fragment be due when others contribute to it. With a delay of 0, each learner makes all of its steps."""
+        if self._delay > 0:
+            part.exchange.await_round(part.version)
 
     def _mixed(self, own: Array, received: Array) -> Array:
         kind = own.dtype.type
@@ -405,6 +423,7 @@ class Learner:
         changes = {name: self._change_of(name, part.begin[name], now[name]) for name in part.names}
         exact = self._exact_of(part.names)
         part.sent_at = self._steps
+        part.due = self._steps + self._period
         part.exchange.begin(
             Contribution(
                 changes=changes,
@@ -470,7 +489,7 @@ class Learner:
         return {
             fragment: _Part(
                 members[fragment],
-                (i + 1) * self._period // len(fragments) % self._period,
+                max(1, (i + 1) * self._period // len(fragments)),
                 Exchange(
                     self._ps,
                     fragment,

@@ -387,6 +387,57 @@ def test_what_no_attempt_can_mend_is_raised_by_a_step(
     learner._end()
 
 
+def test_learners_out_of_step_take_part_in_the_same_rounds(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    # Rounds close a while after the first contribution: whoever is not due by itself by then would be late.
+    host("--grace-cap-ms", "60000", "--grace-steps", "1000000", "--weights", "uniform")
+    with connect(broker, job_name, "a") as a, connect(broker, job_name, "b") as b:
+        options: Dict[str, Any] = dict(fragments=1, encoding=None, timeout=HANG)
+        with (
+            Learner(a, model(), sync_every=4, **options) as fast,
+            Learner(b, model(), sync_every=1000, **options) as slow,
+        ):
+            own, other = fast.params, slow.params
+            for number in range(1, 4):
+                own = fast.step(inner(own, number))
+            other = slow.step(inner(other, 1))
+            assert not slow._parts["f0"].exchange.is_under_way
+            own = fast.step(inner(own, 4))
+            until(lambda: slow._parts["f0"].exchange.has_begun)
+            other = slow.step(inner(other, 2))
+            until(lambda: arrived(fast) and arrived(slow))
+            account = a.fragments().account, b.fragments().account
+            assert [each.merged.steps for each in account] == [4, 2]
+            assert [each.dropped.contributions for each in account] == [0, 0]
+            # The next round begins a period of the fast one later, however far the slow one has come.
+            for _ in range(3):
+                own, other = fast.step(own), slow.step(other)
+            assert fast.versions == slow.versions == {"f0": 1}
+            assert fast._parts["f0"].due == 8
+            assert not slow._parts["f0"].exchange.is_under_way
+
+
+def test_a_learner_that_was_left_out_of_a_round_takes_part_in_the_next(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    host("--weights", "uniform")
+    with connect(broker, job_name, "a") as a, connect(broker, job_name, "b") as b:
+        options: Dict[str, Any] = dict(fragments=1, encoding=None, timeout=HANG)
+        with (
+            Learner(a, model(), sync_every=1, **options) as one,
+            Learner(b, model(), sync_every=1000, **options) as other,
+        ):
+            own, params = one.step(inner(one.params, 1)), other.params
+            until(lambda: arrived(one))
+            until(lambda: other._parts["f0"].exchange.has_begun)
+            for number in range(1, 4):
+                params = other.step(inner(params, number))
+                until(lambda: arrived(other))
+            assert other.versions == {"f0": 1}
+            assert b.fragments().account.dropped.contributions == 1
+
+
 @pytest.mark.parametrize("action", ["reject", "set-aside"])
 def test_a_learner_whose_contribution_a_guard_holds_back_goes_on_from_the_jobs_values(
     broker: Broker, job_name: str, host: Callable[..., Process], action: str

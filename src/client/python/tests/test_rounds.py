@@ -181,6 +181,33 @@ def test_calls_are_awaited_in_asyncio(broker: Broker, new_job: NewJob) -> None:
     asyncio.run(asyncio.wait_for(main(), HANG))
 
 
+def test_a_round_is_waited_for_until_somebody_contributes(broker: Broker, new_job: NewJob) -> None:
+    job = new_job("--quorum", "2")
+    with pserver.connect(broker.url, job=job, trainer="a") as a:
+        with pserver.connect(broker.url, job=job, trainer="b") as b:
+            initialize(a, f=ones(2, 0))
+            a.enter_rounds()
+            b.enter_rounds()
+            with pytest.raises(pserver.Timeout, match="await_round"):
+                a.await_round("f", 0, timeout=0.5)
+            found: list[int] = []
+            waiting = threading.Thread(target=lambda: found.append(a.await_round("f", 0)))
+            waiting.start()
+            assert b.contribute("f", {"f": ones(2)}, base=0, **WORK) == 1
+            waiting.join(HANG)
+            # Its round has begun, and is open until this one contributes, too.
+            assert found == [0]
+            assert a.contribute("f", {"f": ones(2)}, base=0, **WORK) == 1
+            a.pull_fragment("f", min_version=1)
+            assert b.await_round("f", 0) == 1
+            # A version that the job has not, as after a fall back.
+            assert b.await_round("f", 5) == 1
+            with pytest.raises(pserver.UnknownParameter):
+                a.await_round("g", 0)
+            with pytest.raises(pserver.BadValue, match="base"):
+                a.await_round("f", -1)
+
+
 def test_wrong_calls_are_refused_by_name(broker: Broker, new_job: NewJob) -> None:
     job = new_job()
     with pserver.connect(broker.url, job=job, trainer="a") as ps:
