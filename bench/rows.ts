@@ -98,6 +98,7 @@ function updating(
     norm: undefined,
     operation: { op: "grad" },
     behind: 1,
+    clip: 1,
   } as const;
   return () => applyGradient(memory, change);
 }

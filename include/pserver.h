@@ -211,6 +211,8 @@ typedef struct pserver_client_info {
   /** With PSERVER_DILOCO: how many trainers must have contributed before a round closes, or all members if these are
    * fewer. */
   uint64_t quorum;
+  /** With PSERVER_DILOCO: for how long a round that has its quorum waits for others at most. */
+  uint64_t grace_cap_ms;
   /** Steps that this trainer has ended, including those that closed before it entered. */
   uint64_t steps_ended;
 } pserver_client_info;
@@ -232,6 +234,9 @@ typedef struct pserver_client_stats {
   /** Records that were sent, each counted once, and how often one was sent again. */
   uint64_t records;
   uint64_t resent;
+  /** Records of which a guard has clipped a gradient or tensor, and that one has set aside: they were not applied. */
+  uint64_t clipped;
+  uint64_t set_aside;
   /** Requests for values. */
   uint64_t reads;
   uint64_t sent_bytes;
@@ -492,6 +497,8 @@ typedef struct pserver_contribution {
   pserver_encoding encoding;
   /** Turns error feedback off, which is as in pserver_grad_options. */
   bool no_error_feedback;
+  /** Of each tensor, whether it is sent as it is instead of in the encoding; NULL: none is. */
+  const bool *exact;
 } pserver_contribution;
 
 /** Sets the defaults. NULL is ignored. */
@@ -770,10 +777,13 @@ typedef struct pserver_parameter_details {
   pserver_parameter_info info;
   /** The configuration, a JSON object with all defaults filled in. */
   char *config;
-  /** Elements of each block except the last. Block i is in shard (first_shard + i) modulo `shards`. */
+  /** Elements of each block except the last. */
   uint64_t block_elements;
+  /** The shard of block 0. Block i is in shard (first_shard + i) modulo `shards`, or, if `pinned`, in `first_shard` too. */
   uint32_t first_shard;
   uint32_t shards;
+  /** Whether all blocks are in one shard, as those of a parameter in a fragment are. */
+  bool pinned;
 } pserver_parameter_details;
 
 /** Lists all parameters with all details. Release `*list` with pserver_list_details_release(). */

@@ -47,6 +47,8 @@ typedef enum pserver_status {
   PSERVER_ERR_STATIC = 17,
   /** an index is out of range or out of order */
   PSERVER_ERR_BAD_INDEX = 18,
+  /** the norm is above the limit of the parameter's guard */
+  PSERVER_ERR_GUARDED = 19,
   /** the job is not initialized yet */
   PSERVER_ERR_NOT_INITIALIZED = 20,
   /** it is initialized already */
@@ -179,6 +181,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_UNKNOWN_PARAMETER, "UNKNOWN_PARAMETER", 0) \
   X(PSERVER_ERR_STATIC, "STATIC", 0) \
   X(PSERVER_ERR_BAD_INDEX, "BAD_INDEX", 0) \
+  X(PSERVER_ERR_GUARDED, "GUARDED", 0) \
   X(PSERVER_ERR_NOT_INITIALIZED, "NOT_INITIALIZED", 1) \
   X(PSERVER_ERR_ALREADY_INITIALIZED, "ALREADY_INITIALIZED", 0) \
   X(PSERVER_ERR_NOT_SELECTED, "NOT_SELECTED", 0) \

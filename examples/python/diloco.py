@@ -1,12 +1,12 @@
-"""Learns handwritten digits with DiLoCo: each process trains on its own with AdamW, and after every
-50 steps the changes of all are averaged.
+"""Learns handwritten digits with Decoupled DiLoCo: each process trains on its own with AdamW, and exchanges one part of
+the network after the other in the background, each once in 48 steps.
 
-    pserver run -n 2 --sync sync --trainers 2 -- python3 diloco.py
+    pserver run -n 2 --sync diloco -- python3 diloco.py
 
-    pserver up --job diloco --sync sync --trainers 2
+    pserver up --job diloco --sync diloco
     PSERVER_JOB=diloco python3 diloco.py         # in two terminals; more may join at any time
 
-A process may be killed and started again: it goes on with the weights that all agreed on last.
+A process may be killed and started again: it goes on with the weights that the job has.
 """
 
 from itertools import islice
@@ -24,15 +24,16 @@ model = network()
 inner_optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
 
 with pserver.connect() as ps:
-    with DiLoCo(ps, [model], inner_optimizer, sync_every=50) as diloco:
+    with DiLoCo(ps, model, inner_optimizer, sync_every=48, fragments=2, tokens=64) as diloco:
         # An ordinary loop, which knows nothing of the server.
         for images, labels in islice(batches(train, 64, ps.session), 500):
             loss = cross_entropy(model(images), labels)
             inner_optimizer.zero_grad()
             loss.backward()
             inner_optimizer.step()
-            if diloco.inner_steps == 0:
+            if diloco.inner_steps % 50 == 0:
                 share = accuracy(model, test)
                 print(
-                    f"exchange {diloco.outer_steps}: loss {loss.item():.3f}, accuracy {share:.1%}"
+                    f"{diloco.inner_steps} steps, {diloco.outer_steps} results received: "
+                    f"loss {loss.item():.3f}, accuracy {share:.1%}"
                 )

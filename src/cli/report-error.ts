@@ -47,6 +47,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   BAD_CONFIG: invalidInput,
   BAD_REPLY: failure,
   NON_FINITE: invalidInput,
+  GUARDED: invalidInput,
   NO_LEARNING_RATE: invalidInput,
   UNSUPPORTED: refused,
   EMPTY: invalidInput,

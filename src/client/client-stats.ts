@@ -10,6 +10,9 @@ export interface ClientStats {
   readonly records: number;
   /** How often a record was sent again. */
   readonly resent: number;
+  /** Records of which a guard has clipped a gradient or tensor, and that one has set aside: they were not applied. */
+  readonly clipped: number;
+  readonly setAside: number;
   /** Requests for values. */
   readonly reads: number;
   readonly sentBytes: number;

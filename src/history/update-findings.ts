@@ -1,7 +1,7 @@
-import type { UpdateEvent } from "../actors/journal/describe-record.ts";
+import type { GuardMark, UpdateEvent } from "../actors/journal/describe-record.ts";
 
 /** Kinds of findings that can be searched for. */
-export const FINDING_KINDS = ["nan", "spike", "stale", "rejected", "repeat"] as const;
+export const FINDING_KINDS = ["nan", "spike", "guarded", "stale", "rejected", "repeat"] as const;
 /** One of {@link FINDING_KINDS}. */
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
@@ -17,6 +17,7 @@ export type Finding =
       /** Difference from the mean, in standard deviations of these norms. */
       readonly deviations: number;
     }
+  | { readonly kind: "guarded"; readonly event: UpdateEvent; readonly mark: GuardMark }
   | { readonly kind: "stale"; readonly event: UpdateEvent; readonly behind: number }
   | { readonly kind: "rejected"; readonly event: UpdateEvent; readonly reason: string }
   | { readonly kind: "repeat"; readonly event: UpdateEvent; readonly firstSeq: number };
@@ -48,6 +49,8 @@ export function detectorOf(kind: FindingKind, bounds: FindingBounds): Detector {
       return nonFiniteIn;
     case "spike":
       return spikeDetector(bounds.deviations);
+    case "guarded":
+      return (event) => event.guard && { kind: "guarded", event, mark: event.guard };
     case "stale":
       return (event) => {
         const behind = event.block?.behind ?? 0;

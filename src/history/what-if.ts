@@ -1,7 +1,9 @@
 import { entryBytes, entryGroups, entryPart, offsetsOf } from "../actors/fold/batch/run-change.ts";
 import type { Block } from "../actors/fold/block-actor.ts";
+import type { GuardPolicy } from "../actors/fold/guards/guard-table.ts";
 import { LogSubjects, readable, readRecordMessage } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
+import type { GuardSetting } from "../protocol/config/index.ts";
 import { bytesOf, type Dtype, type Encoding, isGrouped, isHalf } from "../protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../protocol/encoding/encoding.ts";
 import {
@@ -49,6 +51,20 @@ export interface FoldChanges {
   readonly learningRate?: number | undefined;
   /** Gradients of a larger L2 norm are scaled down to it. */
   readonly clipNorm?: number | undefined;
+  /** The guard of all parameters, in place of their own. Its histories begin with what the shard has of them. */
+  readonly guard?: GuardSetting | undefined;
+  /** Records that are applied as if no guard had objected, each in one shard. */
+  readonly withoutGuard?: readonly (Position & { readonly shard: number })[];
+}
+
+/** Returns what changes mean for the guards of one shard, whose records are of this generation. */
+function guardPolicyOf(
+  { guard, withoutGuard = [] }: FoldChanges,
+  shard: number,
+  generation: number,
+): GuardPolicy {
+  const own = withoutGuard.filter((each) => each.shard === shard && each.generation === generation);
+  return { guard, without: new Set(own.map(({ seq }) => seq)) };
 }
 
 /** Numbers of records that were left out, and that were changed. */
@@ -357,6 +373,7 @@ export async function foldWhatIf(
   // The records from here on are not those that were folded before.
   shard.expect([]);
   const editor = new RecordEditor(changes, subjects, history.shard, generation);
+  shard.guardPolicy = guardPolicyOf(changes, history.shard, generation);
   await foldRecords(shard, history, to, {
     signal,
     onFolded,

@@ -5,6 +5,7 @@ import {
   type OwnerCounts,
 } from "../actors/owner/owner-counters.ts";
 import type { Family, Labels, Sample } from "../metrics/exposition.ts";
+import { GUARD_ACTIONS } from "../protocol/config/index.ts";
 import type { WatchedHosts } from "./watched-hosts.ts";
 
 /** States that a shard of a host may have. */
@@ -96,6 +97,10 @@ function recordMetrics(job: string, counts: OwnerCounts): Family[] {
     labels: { job, code },
     value,
   }));
+  const guarded = GUARD_ACTIONS.map((action) => ({
+    labels: { job, action },
+    value: counts.guarded[action] ?? 0,
+  }));
   return [
     {
       ...{ name: "pserver_records", type: "counter", samples: records },
@@ -104,6 +109,10 @@ function recordMetrics(job: string, counts: OwnerCounts): Family[] {
     {
       ...{ name: "pserver_rejected", type: "counter", samples: rejected },
       help: "Rejected records of trainers.",
+    },
+    {
+      ...{ name: "pserver_guarded", type: "counter", samples: guarded },
+      help: "Records of trainers whose norms were above the limit of a guard: rejected, clipped or set aside.",
     },
     counter(
       "pserver_late",

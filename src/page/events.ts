@@ -18,7 +18,7 @@ export function events(): View {
   const outcome = make(
     "select",
     {},
-    ["all", "applied", "rejected", "repeated"].map((name) => make("option", {}, name)),
+    ["all", "applied", "set-aside", "rejected", "repeated"].map((name) => make("option", {}, name)),
   );
   const paused = make("input", { type: "checkbox" });
   const list = make("div");
@@ -164,8 +164,16 @@ function noteText(note: NonNullable<UpdateEntry["note"]>): string {
     .join(" · ");
 }
 
-function outcomeOf({ outcome, code, message }: UpdateEntry): HTMLElement {
+function outcomeOf({ outcome, code, message, guard, limit }: UpdateEntry): HTMLElement {
+  if (outcome === "applied" && guard !== undefined) {
+    const title = `a guard has clipped it to a norm of ${numberText(limit)}`;
+    return make("span", { class: "warn", title }, "✂ clipped");
+  }
   if (outcome === "applied") return make("span", { class: "good" }, "✓ applied");
+  if (outcome === "set-aside") {
+    const title = `its norm is above the limit of a guard, ${numberText(limit)}`;
+    return make("span", { class: "warn", title }, "⚠ set aside");
+  }
   if (outcome !== "rejected") return make("span", { class: "soft" }, `○ ${outcome}`);
   return make("span", { class: "bad", title: message }, `✕ ${code ?? outcome}`);
 }

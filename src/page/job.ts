@@ -66,6 +66,9 @@ export interface UpdateEntry {
   readonly outcome: string;
   readonly code?: string;
   readonly message?: string;
+  /** What a guard has done about it, and the norm that it may have at most. */
+  readonly guard?: string;
+  readonly limit?: number;
   readonly note?: Readonly<Record<string, unknown>>;
 }
 

@@ -79,6 +79,7 @@ export const ERROR_CODES = {
   UNKNOWN_PARAMETER: permanent(16, "no parameter has this name"),
   STATIC: permanent(17, "the parameter is static: it takes no update"),
   BAD_INDEX: permanent(18, "an index is out of range or out of order"),
+  GUARDED: permanent(19, "the norm is above the limit of the parameter's guard"),
 
   // Lifecycle.
   NOT_INITIALIZED: retryable(20, "the job is not initialized yet", { reaction: "await-init" }),

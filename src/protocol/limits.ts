@@ -72,6 +72,9 @@ export const OPEN_CONTRIBUTION_BYTES_MAX: number = 128 * 1024 * 1024;
 /** The highest count of steps or tokens in one contribution, far below where counting becomes inexact. */
 export const CONTRIBUTION_COUNT_MAX: number = 2 ** 40;
 
+/** Norms for which the histories of a shard's guards have room: with the usual 32 of each, 32,768 histories. */
+export const GUARD_NORMS_MAX: number = 2 ** 20;
+
 /** Members of a job that is synchronized by steps. */
 export const MEMBERS_MAX = 4096;
 

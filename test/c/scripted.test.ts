@@ -59,6 +59,7 @@ const SCENARIOS = {
     "a parameter that a call names twice is in two batches",
   ],
   outcomes: [
+    "what a guard clips or sets aside is no error, and is counted once",
     "an outcome is asked for 1 s after the PubAck, and then each second",
     "a question is for what is due in a shard, at the highest of their positions",
     "answers to other sessions, numbers and shards are ignored",
@@ -141,6 +142,7 @@ const SCENARIOS = {
     "a fragment is not read before it has the version",
     "calls for rounds are refused in other jobs, and with wrong arguments",
     "a trainer that exits the rounds enters them again with its next contribution",
+    "details tell whether all blocks of a parameter are on one shard",
   ],
   cancelling: [
     "a cancelled call waits for no PubAck",

@@ -112,6 +112,15 @@ test("what a host has counted stays counted when it ends", async () => {
   expect((await sums()).map((line) => line.split(" ")[1])).toEqual(["10", "1", "2"]);
 });
 
+test("guards are counted by what they have done, also where that is nothing", async () => {
+  const hosts = watched(reportOf({ counts: { ...NO_COUNTS, guarded: { clip: 4 } } }));
+  expect(await samplesOf(hosts, "pserver_guarded_total")).toEqual([
+    'pserver_guarded_total{job="j",action="reject"} 0',
+    'pserver_guarded_total{job="j",action="clip"} 4',
+    'pserver_guarded_total{job="j",action="set-aside"} 0',
+  ]);
+});
+
 test("trainers are named only where they are counted one by one", async () => {
   expect(await samplesOf(watched(reportOf()), "pserver_trainer_records_total")).toEqual([]);
   const trainers = [["a", { applied: 1, rejected: 2, pushedBytes: 3 }]] as const;

@@ -31,6 +31,14 @@ const outcome: fc.Arbitrary<Outcome> = fc.oneof(
     message: fc.string({ unit: "grapheme", maxLength: 200 }),
   }),
 );
+const guarded: fc.Arbitrary<Outcome> = fc.record({
+  ...{ n: positive, seq: counter, version: counter },
+  guard: fc.record({
+    action: fc.constantFrom("clip" as const, "set-aside" as const),
+    norm: fc.double({ noNaN: true, noDefaultInfinity: true, min: 0, max: 1e300 }),
+    limit: fc.double({ noNaN: true, noDefaultInfinity: true, min: 0.5, max: 1e300 }),
+  }),
+});
 const position = fc.record({ generation: positive, seq: counter });
 
 describe("answers", () => {
@@ -39,7 +47,7 @@ describe("answers", () => {
       shard: fc.nat(255),
       generation: positive,
       session: positive,
-      outcomes: fc.array(outcome, { maxLength: 30 }),
+      outcomes: fc.array(fc.oneof(outcome, guarded), { maxLength: 30 }),
     });
     fc.assert(
       fc.property(answers, (given) => {
@@ -108,6 +116,9 @@ describe("an outcome", () => {
     ["version", [1, 1, 0.5]],
     ["code", [1, 1, 0, 7, ""]],
     ["code", [1, 1, 0, null, ""]],
+    ["guard", [1, 1, 0, ["explode", 2, 1]]],
+    ["norm", [1, 1, 0, ["clip", "2", 1]]],
+    ["limit", [1, 1, 0, ["clip", 2]]],
     ["message", [1, 1, 0, "BUSY"]],
     ["message", [1, 1, 0, "BUSY", "x".repeat(4097)]],
   ])("with a wrong %s is refused: %o", (what, row) => {
@@ -126,7 +137,9 @@ describe("an outcome", () => {
     });
   });
 
-  test("has five entries if it is a rejection, else three", () => {
+  test("has five entries if it is a rejection, four if a guard has changed it, else three", () => {
+    const guard = { action: "clip", norm: 8, limit: 2 } as const;
+    expect(outcomeRow({ n: 1, seq: 2, version: 3, guard })).toEqual([1, 2, 3, ["clip", 8, 2]]);
     expect(outcomeRow({ n: 1, seq: 2, version: 3 })).toEqual([1, 2, 3]);
     expect(outcomeRow({ n: 1, seq: 2, version: 0, code: "BUSY" })).toEqual([1, 2, 0, "BUSY", ""]);
   });

@@ -2,7 +2,7 @@
 // die and restart, join and leave, records and answers are lost, repeated and reordered, owners die and take over from any
 // snapshot while the former one still closes rounds, and timers fire in any order, each decided by one seed. The oracles:
 // every contribution counts whole or not at all, once, in the round that its sender was told, values are what the merged
-// contributions give at every record, every account adds up, every owner comes to the same bytes, and when nothing fails
+// contributions, as guards have clipped them, give at every record, every account adds up, every owner comes to the same bytes, and when nothing fails
 // any more rounds close. A failure prints its seed: SIMULATION_SEED=<seed> runs that schedule alone,
 // SIMULATION_SCHEDULES=<count> runs more. And the oracles find each of a few planted defects.
 import { expect, test } from "vitest";
@@ -20,7 +20,7 @@ const pool = new MemoryPool();
 
 test("no schedule breaks a promise", { timeout: TIMEOUT_MS }, () => {
   const reports = runSeeds(SCHEDULES, (seed) => runSchedule(seed, pool));
-  const sum = { records: 0, rounds: 0, late: 0, restarts: 0, takeOvers: 0, inParts: 0 };
+  const sum = { records: 0, rounds: 0, late: 0, restarts: 0, takeOvers: 0, inParts: 0, clipped: 0 };
   for (const report of reports) {
     for (const key of Object.keys(sum) as (keyof ScheduleReport)[]) sum[key] += report[key];
   }
@@ -42,6 +42,10 @@ const PLANTED: Readonly<Record<string, readonly [variant: Variant, found: RegExp
   "a snapshot without accounts": [
     { owner: { forgetsAccounts: true } },
     /another state|tallies do not add up/,
+  ],
+  "a snapshot without the norms that guards compare with": [
+    { owner: { forgetsNorms: true } },
+    /another state| is /,
   ],
   "a snapshot that forgets from which versions trainers have contributed": [
     { owner: { forgetsBases: true } },

@@ -85,6 +85,8 @@ export interface GradientChange extends FittingPush {
   readonly operation: PushOperation & { readonly op: "grad" };
   /** Divisor of the learning rate because of staleness; 1 or more. */
   readonly behind: number;
+  /** By what its guard has it multiplied; 1 unless it is clipped. */
+  readonly clip: number;
 }
 
 /** A change of one block that passed every check. */
@@ -326,12 +328,12 @@ export function applyGradient(memory: ShardMemory, change: GradientChange): void
  */
 function eachShapedElement(
   memory: ShardMemory,
-  { block, payload, norm }: GradientChange,
+  { block, payload, norm, clip }: GradientChange,
   dtype: FloatDtype,
   target: ColumnTarget,
   visit: ColumnVisit,
 ): void {
-  const scale = gradientScale(block.config, norm);
+  const scale = gradientScale(block.config, norm, clip);
   const { clipValue } = block.config;
   eachColumn(memory, target, payload, visit, (n) =>
     shapeGradient(memory.kernels, dtype, memory.scratch, n, scale, clipValue),

@@ -14,6 +14,8 @@ export interface ShardHooks {
 /** The blocks of a shard by parameter and index, and by number, and the sum of their bytes. */
 export class BlockTable {
   hooks: ShardHooks;
+  /** Called with the number of each block that is removed, for what else the fold's state has of it. */
+  onRemoved: (number: number) => void = () => undefined;
   readonly #memory: ShardMemory;
   readonly #parameters: Map<string, Map<number, BlockActor>> = new Map();
   readonly #numbers: Map<number, BlockActor> = new Map();
@@ -118,6 +120,7 @@ export class BlockTable {
     this.#count -= 1;
     this.#bytes -= block.heldBytes;
     block.free();
+    this.onRemoved(block.number);
     this.hooks.blockRemoved?.(block);
   }
 }

@@ -40,8 +40,9 @@ import {
 import type { BlockTable } from "./block-table.ts";
 import type { DeclarationTable } from "./declaration-table.ts";
 import { computedAs, decodedElements, type Payload, payloadOf } from "./elements.ts";
+import { type Judges, judgeNorm } from "./guards/judge.ts";
 import type { Rules } from "./rules.ts";
-import { measureIfPossible, type Statistics } from "./statistics.ts";
+import { measure, measureIfPossible, type Statistics } from "./statistics.ts";
 import type { StepTable } from "./step-table.ts";
 
 /**
@@ -197,7 +198,7 @@ function versionsBehind(block: BlockActor, seen: number | undefined): number {
 // holds them. They do not change within a version of the rules.
 
 /** The state that a record is checked against, and what is known of the record. */
-export interface RecordContext {
+export interface RecordContext extends Judges {
   readonly memory: ShardMemory;
   readonly blocks: BlockTable;
   readonly rules: Rules;
@@ -408,10 +409,17 @@ function checkPush(
   const payload = labelled(block.label, () =>
     payloadOf({ dtype, encoding }, bytes, elements, decodedElements),
   );
-  const statistics = checkElements(context, block, payload, norm);
-  return operation.op === "grad"
-    ? { kind: "gradient", block, payload, part, norm, statistics, operation, behind }
-    : { kind: "mix", block, payload, part, norm, statistics, operation };
+  if (operation.op === "mix") {
+    const statistics = checkElements(context, block, payload, norm);
+    return { kind: "mix", block, payload, part, norm, statistics, operation };
+  }
+  const change = { kind: "gradient", block, payload, part, norm, operation, behind } as const;
+  if (context.guards.of(block) === undefined) {
+    return { ...change, statistics: checkElements(context, block, payload, norm), clip: 1 };
+  }
+  const statistics = checkMeasured(context, block, payload, norm);
+  const clip = judgeNorm(context, block, statistics.norm, "record");
+  return { ...change, statistics, clip };
 }
 
 /** Returns the result of a check, and puts the block before the text of its error. */
@@ -456,6 +464,23 @@ function checkElements(
   checkFiniteNorm(label, norm);
   const passes = statistics === undefined ? allFinite(memory, payload) : statistics.nonFinite === 0;
   if (passes) return statistics;
+  throw nonFinite(label, payload.bytes.length);
+}
+
+/**
+ * Measures the elements of a gradient in the pass in which it checks that they, and the norm of the whole tensor, are
+ * finite.
+ * @throws NON_FINITE
+ */
+function checkMeasured(
+  { memory }: RecordContext,
+  { label }: Pick<BlockActor, "label">,
+  payload: Payload,
+  norm: number | undefined,
+): Statistics {
+  const statistics = measure(memory, payload);
+  checkFiniteNorm(label, norm);
+  if (statistics.nonFinite === 0) return statistics;
   throw nonFinite(label, payload.bytes.length);
 }
 

@@ -26,6 +26,7 @@ import {
   type FragmentFold,
   roundToClose,
 } from "./fragments/contribute.ts";
+import { GuardRejection, type GuardVerdict, verdictOf } from "./guards/judge.ts";
 import type { Rules } from "./rules.ts";
 import { noRules, rejection, workOf } from "./trainer-table.ts";
 
@@ -55,6 +56,8 @@ export interface FoldResult {
   readonly fault?: FaultyEntry | undefined;
   /** What a contribution has come to. */
   readonly contributed?: Contributed | undefined;
+  /** What guards have decided about it, if a norm was above its limit. */
+  readonly verdict?: GuardVerdict | undefined;
 }
 
 /** The state that trainers' records are folded into. */
@@ -87,11 +90,13 @@ export function foldTrainerRecord(
     const isRepeat = answer.seq !== seq || answer.code === "SETTLED";
     return { outcome: answer, change: undefined, runs: NO_RUNS, isRepeat };
   }
-  const context = contextOf(fold, subject, received, rules);
+  const context = contextOf(fold, seq, subject, received, rules);
   const applied = applyOnce(fold, context, seq, subject, received);
   const hasEntries = subject.by === "batch" || subject.by === "contribute";
   const entries = hasEntries ? claimedEntries(received.message) : 0;
-  const work = workOf({ ...received, entries });
+  // A record that is set aside is neither to the trainer's credit nor to its debit.
+  const isAside = applied.verdict?.action === "set-aside";
+  const work = isAside ? 0 : workOf({ ...received, entries });
   trainers.note(subject.trainer, header, applied.outcome, work);
   fold.tables.fragments.open.keepSession(subject.trainer, header.session);
   return applied;
@@ -106,7 +111,10 @@ function applyOnce(
 ): FoldResult {
   const { header, message } = received;
   const { n } = header;
+  const { guards } = fold.tables;
+  const { trainer, rules, judged } = context;
   let checked: CheckedRecord;
+  let verdict: GuardVerdict | undefined;
   try {
     if (subject.by === "contribute") {
       const contributed = contribute(
@@ -116,15 +124,30 @@ function applyOnce(
         header,
         message,
       );
-      return { outcome: { n, seq, version: contributed.round }, ...UNCHANGED, contributed };
+      guards.note(trainer, judged, rules.guardNormsMax);
+      verdict = verdictOf(judged);
+      const outcome = { n, seq, version: contributed.round, ...decisionIn(verdict) };
+      return { outcome, ...UNCHANGED, contributed, verdict };
     }
     checked = check(context, subject, received);
+    verdict = verdictOf(judged);
+    if (verdict?.action === "reject") throw new GuardRejection(verdict);
   } catch (cause) {
     const error = ensureError(cause);
     if (error.code === "INTERNAL") throw error;
     const outcome = rejection(n, seq, error.code, error.message);
+    if (error instanceof GuardRejection) {
+      guards.note(trainer, judged, rules.guardNormsMax);
+      return { outcome, ...UNCHANGED, fault: error.verdict.entry, verdict: error.verdict };
+    }
     const fault = error instanceof BatchFault ? error.entry : undefined;
     return { outcome, ...UNCHANGED, fault };
+  }
+  guards.note(trainer, judged, rules.guardNormsMax);
+  if (verdict?.action === "set-aside") {
+    const version = checked.change === undefined ? 0 : versionOf(checked.change);
+    const outcome = { n, seq, version, ...decisionIn(verdict) };
+    return { outcome, ...UNCHANGED, fault: verdict.entry, verdict };
   }
   const { change, runs } = checked;
   const version = change === undefined ? 0 : applyChange(context, change);
@@ -134,7 +157,20 @@ function applyOnce(
       discardRound(fragmentFold(fold, context.rules), fragment);
     }
   }
-  return { outcome: { n, seq, version }, change, runs, isRepeat: false };
+  const outcome = { n, seq, version, ...decisionIn(verdict) };
+  return { outcome, change, runs, isRepeat: false, verdict };
+}
+
+/** Returns the version of the block that a change is of, before it is made; 0 for a new block. */
+function versionOf(change: Change): number {
+  return change.kind === "init" ? 0 : change.block.version;
+}
+
+/** Returns what a verdict adds to the outcome of a record that is not rejected. */
+function decisionIn(verdict: GuardVerdict | undefined): Pick<Outcome, "guard"> {
+  if (verdict === undefined) return {};
+  const { action, norm, limit } = verdict;
+  return { guard: { action, norm, limit } };
 }
 
 /** Returns the fragments of the blocks that a record has initialized. */
@@ -191,11 +227,12 @@ function check(
 
 function contextOf(
   { tables, memory, measures }: TrainerFold,
+  seq: number,
   { trainer }: TrainerSubject,
   { isAnswerable }: ParsedRecord,
   rules: Rules,
 ): RecordContext {
-  const { blocks, steps, declarations } = tables;
+  const { blocks, steps, declarations, guards } = tables;
   // No object spread here: it would take a fifth of the time of a small record.
   return {
     memory,
@@ -203,12 +240,18 @@ function contextOf(
     rules,
     steps,
     declarations,
+    guards,
+    judged: [],
+    seq,
     trainer,
     isAnswerable,
     measures,
     added: { bytes: 0, count: 0 },
   };
 }
+
+/** Records after which the shard may remember fewer trainers. */
+const ENDS_TRAINERS: readonly HostRecord["verb"][] = ["floor", "sessions", "forget", "end"];
 
 /** The state that hosts' records are folded into. */
 export type HostFold = Pick<TrainerFold, "tables" | "memory">;
@@ -253,6 +296,7 @@ export function foldHostRecord(
   else if (record.verb === "end") trainers.endTrainer(record);
   else if (record.verb === "ready") tables.takeReady(record);
   else for (const fragment of declarations.take(record, rules.declaredMax)) changed.add(fragment);
+  if (ENDS_TRAINERS.includes(record.verb)) tables.guards.keepTrainers((id) => trainers.has(id));
   if (steps.synchronization.mode !== "diloco") return;
   for (const fragment of changed) discardRound(fragmentFold(fold, rules), fragment);
   const isMember = (trainer: string): boolean => steps.clockOf(trainer) !== undefined;

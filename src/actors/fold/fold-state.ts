@@ -19,7 +19,7 @@ import {
   type ReadyRecord,
   type RulesRecord,
 } from "../../protocol/messages/host-records.ts";
-import { outcomeRow, parseOutcomeRow } from "../../protocol/messages/outcomes.ts";
+import { type OutcomeRow, outcomeRow, parseOutcomeRow } from "../../protocol/messages/outcomes.ts";
 import { isWholeRows } from "../../protocol/messages/parts.ts";
 import {
   type DeclaredParameter,
@@ -46,6 +46,7 @@ import {
   parseSavedFragments,
   type SavedFragments,
 } from "./fragments/fragment-table.ts";
+import { GuardTable, type NormRow, parseNormRow } from "./guards/guard-table.ts";
 import type { KnownRules, Rules } from "./rules.ts";
 import { type SavedSteps, StepTable } from "./step-table.ts";
 import {
@@ -81,7 +82,7 @@ type TrainerRow = readonly [
   trainer: string,
   session: number,
   done: number,
-  outcomes: readonly (readonly (number | string)[])[],
+  outcomes: readonly OutcomeRow[],
 ];
 
 /**
@@ -119,6 +120,8 @@ export interface FoldState {
   readonly rejected?: readonly CountRow[];
   /** Unreadable records by the trainer in their subjects, of some trainers; absent if none. */
   readonly unreadableOf?: readonly CountRow[];
+  /** Norms by which guards judge, by block and trainer; absent if there are none. */
+  readonly norms?: readonly NormRow[];
 }
 
 /** A state read by {@link parseFoldState}. */
@@ -134,6 +137,7 @@ interface OptionalEntries {
   readonly live: readonly number[];
   readonly ended: readonly CountRow[];
   readonly unreadableOf: readonly CountRow[];
+  readonly norms: readonly NormRow[];
 }
 
 /** Returns a state in the present format. The parts must be sorted already. */
@@ -147,7 +151,7 @@ function toFoldState(
     return [trainer, entry.session, entry.done, [...entry.outcomes.values()].map(outcomeRow)];
   });
   const counts = trainers.map(([trainer, entry]): CountRow => [trainer, entry.rejected]);
-  const { job, declared = [], live = [], ended = [], unreadableOf = [] } = parts;
+  const { job, declared = [], live = [], ended = [], unreadableOf = [], norms = [] } = parts;
   const rejected = counts.filter(([, records]) => records > 0);
   return {
     ...{ format: FORMAT, seq, crc, rules, synchronization },
@@ -160,6 +164,7 @@ function toFoldState(
     ...(ended.length === 0 ? {} : { ended }),
     ...(rejected.length === 0 ? {} : { rejected: rejected }),
     ...(unreadableOf.length === 0 ? {} : { unreadableOf }),
+    ...(norms.length === 0 ? {} : { norms }),
   };
 }
 
@@ -192,6 +197,7 @@ export function parseFoldState(state: unknown): RestoredState {
       live: listOrNone(fields, "live").map((live) => integerField({ live }, "live", 1)),
       ended: countRows(fields, "ended"),
       unreadableOf: countRows(fields, "unreadableOf"),
+      norms: listOrNone(fields, "norms").map(parseNormRow),
     };
   } catch (cause) {
     throw damaged(`the fold's state: ${ensureError(cause).message}`, cause);
@@ -345,6 +351,7 @@ export class FoldTables {
   /** The job's initialization, as hosts have told of it. */
   job: InitializedJob | undefined;
   unreadable: UnreadableCounts = new UnreadableCounts();
+  guards: GuardTable = new GuardTable();
   readonly unloaded: UnloadedSlots = new UnloadedSlots();
   readonly #shard: number;
   readonly #knownRules: KnownRules;
@@ -359,6 +366,7 @@ export class FoldTables {
     this.#knownRules = options.knownRules;
     this.blocks = new BlockTable(options.memory, options.hooks);
     this.declarations = new DeclarationTable(options.shard);
+    this.blocks.onRemoved = (number) => this.guards.forgetBlock(number);
   }
 
   /**
@@ -400,6 +408,7 @@ export class FoldTables {
       live: this.trainers.live,
       ended: this.trainers.ended,
       unreadableOf: this.unreadable.sorted(),
+      norms: this.guards.save(),
     };
     return toFoldState(parts, this.trainers.sorted());
   }
@@ -439,7 +448,7 @@ export class FoldTables {
 
   /**
    * Turns these into the first tables of another job's shard: before record 1, with the same rules, blocks, optimizer
-   * slots and declarations, but without trainers, outcomes, steps and rounds, and without what hosts have told of
+   * slots and declarations, but without trainers, outcomes, steps, rounds and norms, and without what hosts have told of
    * initializations. Discards the gradients of an open step, and contributions of open rounds.
    * @returns the number of blocks whose open step or round was discarded.
    */
@@ -453,6 +462,7 @@ export class FoldTables {
     this.declarations.forgetInitialized();
     this.moveToBeginning();
     this.fragments = new FragmentTable();
+    this.guards = new GuardTable();
     const discarded = discardSums(this.blocks, this.blocks.all());
     return discarded + discardOpenSteps(this.blocks.all());
   }
@@ -490,6 +500,12 @@ export class FoldTables {
     for (const [trainer, entry] of restored.trainers) this.trainers.restore(trainer, entry, rules);
     for (const header of restored.blocks) this.#restoreBlock(header, rules);
     this.#restoreFragments(restored.fragments);
+    for (const row of restored.norms) {
+      this.guards.restore(row, rules.guardNormsMax, (number, trainer) => {
+        const isRemembered = trainer === undefined || this.trainers.has(trainer);
+        return isRemembered && this.blocks.ofNumber(number) !== undefined;
+      });
+    }
   }
 
   /**

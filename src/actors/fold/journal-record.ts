@@ -9,6 +9,7 @@ import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import type { Change } from "./apply-update.ts";
 import type { FaultyEntry, RunChange } from "./batch/run-change.ts";
 import type { ClosedRound, Contributed } from "./fragments/contribute.ts";
+import type { GuardVerdict } from "./guards/judge.ts";
 import { subjectCrcOf } from "./journal-checksum.ts";
 import type { Rules } from "./rules.ts";
 
@@ -178,6 +179,8 @@ type Folded =
       readonly fault: FaultyEntry | undefined;
       /** What a contribution has come to; undefined for a rejected or repeated one, and for any other record. */
       readonly contributed: Contributed | undefined;
+      /** What guards have decided about it, if a norm was above its limit. */
+      readonly verdict: GuardVerdict | undefined;
     };
 
 /**

@@ -3,6 +3,7 @@ import {
   BATCH_HEAD_BYTES_MAX,
   CLOCK_LEAD_STEPS,
   DECLARED_MAX,
+  GUARD_NORMS_MAX,
   OPEN_CONTRIBUTION_BYTES_MAX,
   REJECTED_WORK_MAX,
   SHARD_BYTES_MAX,
@@ -40,6 +41,8 @@ export interface Rules {
   readonly batchHeaderBytesMax: number;
   /** Limit of a note's bytes. */
   readonly noteBytesMax: number;
+  /** Limit of the norms for which the histories of guards have room. */
+  readonly guardNormsMax: number;
   /** Limit of the bytes of contributions that are not complete. */
   readonly openContributionBytesMax: number;
 }
@@ -61,6 +64,7 @@ export const RULES_1: Rules = {
   batchEntriesMax: BATCH_ENTRIES_MAX,
   batchHeaderBytesMax: BATCH_HEAD_BYTES_MAX,
   noteBytesMax: NOTE_RECORD_BYTES_MAX,
+  guardNormsMax: GUARD_NORMS_MAX,
   openContributionBytesMax: OPEN_CONTRIBUTION_BYTES_MAX,
 };
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Message, packValue, readCrc } from "../../protocol/codec.ts";
-import type { Synchronization } from "../../protocol/config/index.ts";
+import type { GuardAction, Synchronization } from "../../protocol/config/index.ts";
 import { type ErrorCode, ensureError, PserverError } from "../../protocol/errors.ts";
 import { parseHostRecord } from "../../protocol/messages/host-records.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/messages/outcomes.ts";
@@ -13,6 +13,7 @@ import { closeStep } from "./apply-update.ts";
 import type { Block, BlockName } from "./block-actor.ts";
 import type { ShardHooks } from "./block-table.ts";
 import {
+  type FoldResult,
   foldHostRecord,
   foldTrainerRecord,
   type ParsedRecord,
@@ -21,6 +22,7 @@ import {
 } from "./fold-record.ts";
 import { type FoldState, FoldTables } from "./fold-state.ts";
 import type { FragmentProgress } from "./fragments/fragment-table.ts";
+import type { GuardPolicy } from "./guards/guard-table.ts";
 import {
   addRecord,
   ChecksumComparison,
@@ -60,6 +62,8 @@ export interface RecordAnswer {
   /** Subject of the answer, in the trainer's inbox; "" for no answer. */
   readonly reply: string;
   readonly outcome: Outcome;
+  /** What a guard has done about it; undefined if none has, and for a repeated record. */
+  readonly guarded?: GuardAction | undefined;
 }
 
 /** Options of {@link Shard}. */
@@ -114,6 +118,11 @@ export class Shard {
     const logSubjects = new LogSubjects(subjects);
     const tables = new FoldTables({ shard, memory, hooks, knownRules });
     return new Shard({ subjects, logSubjects, shard, memory, tables });
+  }
+
+  /** How guards decide from the next record on, if not as parameters say: the state is then not that of the journal. */
+  set guardPolicy(policy: GuardPolicy) {
+    this.#tables.guards.policy = policy;
   }
 
   /** Callbacks for changes of blocks; replaces those of the options. */
@@ -491,15 +500,17 @@ export class Shard {
     const isInbox = this.#subjects.isTrainerInbox(header.reply, trainer);
     const isAnswerable = isInbox || header.reply === "";
     const headerBytes = record.payload.length - message.data.length;
-    const outcome = this.#settle(record, subject, { header, message, headerBytes, isAnswerable });
-    return { trainer, session: header.session, reply: isInbox ? header.reply : "", outcome };
+    const parsed = { header, message, headerBytes, isAnswerable };
+    const { outcome, verdict } = this.#settle(record, subject, parsed);
+    const reply = isInbox ? header.reply : "";
+    return { trainer, session: header.session, reply, outcome, guarded: verdict?.action };
   }
 
   #settle(
     { seq, timeMs = 0 }: JournalRecord,
     subject: TrainerSubject,
     received: ParsedRecord,
-  ): Outcome {
+  ): FoldResult {
     const { header, message } = received;
     const folded = foldTrainerRecord(
       { tables: this.#tables, memory: this.memory, measures: this.#measures },
@@ -509,12 +520,12 @@ export class Shard {
     );
     if (this.#observers.length > 0) {
       const kind = "trainer";
-      const { outcome, change, runs, isRepeat, fault, contributed } = folded;
+      const { outcome, change, runs, isRepeat, fault, contributed, verdict } = folded;
       const sent = { subject, header, message };
-      const done = { outcome, isRepeat, change, runs, fault, contributed };
+      const done = { outcome, isRepeat, change, runs, fault, contributed, verdict };
       this.#observe({ kind, seq, timeMs, ...sent, ...done });
     }
-    return folded.outcome;
+    return folded;
   }
 
   /** Applies the open step if the folded record has ended it. */

@@ -98,6 +98,11 @@ export class TrainerTable implements RememberedSessions {
     return this.#entries.get(trainer)?.session === session;
   }
 
+  /** Whether the trainer is remembered, with whatever session. */
+  has(trainer: string): boolean {
+    return this.#entries.has(trainer);
+  }
+
   /** Number of trainers. */
   get count(): number {
     return this.#entries.size;

@@ -105,15 +105,19 @@ const ADD = {
 export type NumberDtype = keyof typeof ADD;
 
 /**
- * Computes the factor of a gradient before its elements are clipped: `gradientScale`, reduced so that the norm is at
- * most `clipNorm`. `norm` is the L2 norm of the trainer's whole gradient before scaling; it is known where there is a
- * `clipNorm`. The factor is 0 for an infinite norm; a NaN norm does not reduce it.
+ * Computes the factor of a gradient before its elements are clipped: `gradientScale` times `clip`, by which a guard has
+ * the gradient multiplied, reduced so that the norm is at most `clipNorm`. `norm` is the L2 norm of the trainer's whole
+ * gradient before scaling; it is known where there is a `clipNorm`. The factor is 0 for an infinite norm; a NaN norm does
+ * not reduce it.
  */
-export function gradientScale(config: ParameterConfig, norm: number | undefined): number {
-  const { clipNorm, gradientScale: scale } = config;
+export function gradientScale(config: ParameterConfig, norm: number | undefined, clip = 1): number {
+  const { clipNorm, gradientScale } = config;
+  const scale = gradientScale * clip;
   if (clipNorm === undefined || norm === undefined) return scale;
-  const scaled = norm * Math.abs(scale);
-  return scaled > clipNorm ? scale * (clipNorm / scaled) : scale;
+  // The guard has judged a block, while the norm is that of the whole tensor, of which other blocks may stay as they are.
+  const scaled = norm * Math.abs(gradientScale);
+  if (!(scaled > clipNorm)) return scale;
+  return clipNorm / scaled < clip ? gradientScale * (clipNorm / scaled) : scale;
 }
 
 /** Multiplies the `n` elements of a gradient by `scale`, then clips them to ±`clipValue`, in place. */

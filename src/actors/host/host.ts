@@ -7,6 +7,7 @@ import { removeLeftTemporaries } from "../../model-files/index.ts";
 import {
   ensureError,
   type Fields,
+  type GuardInput,
   type JobSubjects,
   PserverError,
   quoteName,
@@ -49,7 +50,7 @@ import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts
 import { WorkerPool, type WorkerPoolEvents, type WorkerSetup } from "./worker-pool.ts";
 
 /** Options of `startHost`; settings are for a new job, and must agree with those of an existing one. */
-export interface HostOptions extends Omit<WantedSettings, "synchronization">, SaveQuotas {
+export interface HostOptions extends Omit<WantedSettings, "synchronization" | "guard">, SaveQuotas {
   readonly connection: ConnectionSettings;
   /**
    * For the connections that answer trainers; `connection` by default. With a user of its own that
@@ -69,6 +70,8 @@ export interface HostOptions extends Omit<WantedSettings, "synchronization">, Sa
   readonly workers?: number;
   /** How the trainers of the job keep step; not at all by default. */
   readonly synchronization?: SynchronizationInput;
+  /** The guard of the parameters of a new job whose configurations name none. */
+  readonly guard?: GuardInput;
   /** Bytes of journal that each shard retains for replays; 1 GiB by default, 64 MiB in memory. */
   readonly retainBytes?: number;
   /** Bytes of journal after which a shard is snapshotted; 256 MiB by default. */
@@ -598,10 +601,10 @@ function hostLifecycle(
   publication: Publication | undefined,
   onError: (error: PserverError) => void,
 ): LifecycleService {
-  const { shards, journal, leaseMs, synchronization } = settings;
-  const quotas = quotasOf(settings);
+  const { shards, journal, leaseMs, synchronization, guard } = settings;
+  const kept = { shards, journal, leaseMs, synchronization, ...(guard && { guard }) };
   return createLifecycle({
-    job: { job: options.job, made: created, shards, journal, leaseMs, synchronization, quotas },
+    job: { job: options.job, made: created, ...kept, quotas: quotasOf(settings) },
     ...{ bucket, madeNow, leases, owners, onError },
     hostId: id,
     maxPayloadBytes: payloadBytesMaxOf(connection),

@@ -8,6 +8,7 @@ import {
   JobSubjects,
   PAYLOAD_BYTES_MIN,
   PserverError,
+  toGuard,
   toSynchronization,
 } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
@@ -116,6 +117,7 @@ function wantedSettings(options: HostOptions): WantedSettings {
   return defined({
     ...{ shards, journal, journalBytesMax, leaseMs, replicas, tape, tapeBytesMax },
     synchronization: options.synchronization && toSynchronization(options.synchronization),
+    guard: options.guard && toGuard(options.guard, "guard"),
     ...{ parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax },
   });
 }

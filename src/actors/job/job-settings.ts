@@ -5,6 +5,8 @@ import {
   ensureError,
   type Fields,
   flagField,
+  type Guard,
+  guardText,
   integerField,
   LEASE_MS,
   listField,
@@ -15,6 +17,7 @@ import {
   type Synchronization,
   synchronizationText,
   textField,
+  toGuard,
   toSynchronization,
 } from "../../protocol/index.ts";
 import { type Position, parsePosition } from "../../protocol/messages/position.ts";
@@ -121,6 +124,8 @@ export interface StoredSettings extends Quotas {
   readonly replicas: number;
   /** How the trainers keep step. */
   readonly synchronization: Synchronization;
+  /** The guard of the parameters whose configurations name none; absent if they have none. */
+  readonly guard?: Guard;
   /** Whether hosts write a tape. */
   readonly tape: boolean;
   /** The most bytes of the tape; by default a quarter of what the journals may have. */
@@ -129,7 +134,7 @@ export interface StoredSettings extends Quotas {
 
 /** Settings of a job that its lifecycle depends on, and the job's name. */
 export interface JobSettings
-  extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization"> {
+  extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization" | "guard"> {
   readonly job: string;
   /** When the broker made the job's bucket: it tells the job from another one of its name. */
   readonly made: string;
@@ -179,6 +184,7 @@ export async function newSettings(
     journalBytesMax,
     replicas: wanted.replicas ?? 1,
     synchronization: wanted.synchronization ?? { mode: "async" },
+    ...(wanted.guard === undefined ? {} : { guard: wanted.guard }),
     tape: wanted.tape ?? true,
     tapeBytesMax: wanted.tapeBytesMax ?? tapeBytesBeside({ journalBytesMax, shards }),
   };
@@ -203,6 +209,7 @@ export function parseSettings(value: unknown): StoredSettings {
     journalBytesMax: integerField(fields, "journalBytesMax", 1),
     replicas: integerField(fields, "replicas", 1),
     synchronization: toSynchronization(fields["synchronization"]),
+    ...(fields["guard"] === undefined ? {} : { guard: toGuard(fields["guard"], "guard") }),
     tape: flagField(fields, "tape"),
     tapeBytesMax: integerField(fields, "tapeBytesMax", 1),
   };
@@ -222,7 +229,7 @@ function agreeOnSettings(job: string, stored: unknown, wanted: WantedWithLeases)
   }
   if (isPendingFork(stored)) throw forkIncomplete(job);
   const settings = parseSettings(stored);
-  const present = comparable(settings);
+  const present: Fields = { guard: "none", ...comparable(settings) };
   for (const [name, received] of Object.entries(comparable(wanted))) {
     const expected = present[name];
     if (received === undefined || received === expected) continue;
@@ -281,9 +288,12 @@ export function settingsLost(job: string): PserverError {
 }
 
 /** Returns the settings as values that can be compared and shown. */
-function comparable({ synchronization, ...settings }: Partial<StoredSettings>): Fields {
-  if (synchronization === undefined) return settings;
-  return { ...settings, synchronization: synchronizationText(synchronization) };
+function comparable({ synchronization, guard, ...settings }: Partial<StoredSettings>): Fields {
+  return {
+    ...settings,
+    ...(synchronization && { synchronization: synchronizationText(synchronization) }),
+    ...(guard && { guard: guardText(guard) }),
+  };
 }
 
 /** Returns the version. @throws UNKNOWN_RULES for one that this program lacks. */

@@ -1,5 +1,11 @@
 import type { StreamInfo } from "@nats-io/jetstream";
 
+/**
+ * Nanoseconds without a sign of a broker after which the leader of a stream no longer counts it; signs come every second.
+ * Brokers themselves call one that was killed offline only after two and a half minutes.
+ */
+const LOST_NS = 10e9;
+
 /** How far a cluster keeps the copies of a job's streams that the job asks for. */
 export interface ReplicaReport {
   /** Copies of each stream that the job asks for. */
@@ -30,7 +36,9 @@ export function reportReplicas(
   const lacking: LackingStream[] = [];
   for (const { config, cluster } of streams) {
     const others = cluster?.replicas ?? [];
-    for (const { name, offline } of others) if (offline === true) missing.add(name);
+    for (const { name, offline, active } of others) {
+      if (offline === true || active > LOST_NS) missing.add(name);
+    }
     const hasLeader = (cluster?.leader ?? "") !== "";
     const current = others.filter(({ current, offline }) => current && offline !== true);
     const copies = hasLeader ? 1 + current.length : 0;

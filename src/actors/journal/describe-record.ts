@@ -1,4 +1,5 @@
 import type { Fields } from "../../protocol/codec.ts";
+import type { GuardDecision } from "../../protocol/config/index.ts";
 import {
   DTYPES,
   type Dtype,
@@ -35,7 +36,6 @@ import {
 } from "../fold/batch/run-change.ts";
 import type { Block, BlockName } from "../fold/block-actor.ts";
 import { computedAs, type Payload, payloadOf } from "../fold/elements.ts";
-import type { Contributed } from "../fold/fragments/contribute.ts";
 import {
   type FoldedRecord,
   type FoldObserver,
@@ -64,10 +64,24 @@ export type UpdateVerb =
 /** The outcome of a record as events have it. */
 export type UpdateOutcome =
   | { readonly kind: "applied" }
+  /** A guard has kept it from being applied, for an operator to decide. */
+  | { readonly kind: "set-aside" }
   | { readonly kind: "rejected"; readonly code: ErrorCode; readonly message: string }
   /** An earlier copy was folded before. `seq` is that record; 0 if it is not known any more. */
   | { readonly kind: "repeated"; readonly seq: number }
   | { readonly kind: "unreadable" };
+
+/** What a guard has decided about a record, as events have it. */
+export interface GuardMark extends GuardDecision {
+  /** The median of the norms before. */
+  readonly median: number;
+  /** How many these are. */
+  readonly norms: number;
+  /** How many other norms of the record were above their limits. */
+  readonly others: number;
+  /** The event that has the mark, by its entry. */
+  readonly entry: number;
+}
 
 /** Where an update stands in a job's history. */
 export interface UpdatePlace {
@@ -86,6 +100,11 @@ export interface UpdateEvent extends UpdatePlace {
   readonly entries: number;
   readonly verb: UpdateVerb;
   readonly outcome: UpdateOutcome;
+  /**
+   * What a guard has decided about the record; of a batch that was applied only in the event of the entry whose norm is
+   * furthest above its limit.
+   */
+  readonly guard?: GuardMark | undefined;
   /** The sender; undefined for a host, and if the record does not name one. */
   readonly trainer?: string | undefined;
   readonly session?: number | undefined;
@@ -196,7 +215,8 @@ export function undescribed(
   const { session, n } = folded.header;
   const verb = folded.subject.by === "trainer" ? folded.subject.verb : folded.subject.by;
   const bytes = folded.message.data.length;
-  return { ...event, verb, outcome: outcomeOf(folded), trainer, session, n, bytes };
+  const guard = markOf(folded);
+  return { ...event, verb, outcome: outcomeOf(folded), trainer, session, n, bytes, guard };
 }
 
 const WHOLE = { entry: 0, entries: 1 } as const;
@@ -211,7 +231,8 @@ function describeTrainers(
   const { timeMs, shard: number, generation, seq } = at;
   const outcome = outcomeOf(folded);
   const { trainer } = subject;
-  const sender = { timeMs, shard: number, generation, seq, outcome, trainer, session, n };
+  const guard = markOf(folded);
+  const sender = { timeMs, shard: number, generation, seq, outcome, trainer, session, n, guard };
   if (change !== undefined) {
     return [{ ...sender, ...WHOLE, verb: verbOf(change), ...describeChange(change, shard.memory) }];
   }
@@ -225,7 +246,7 @@ function describeTrainers(
     return [{ ...sender, ...WHOLE, verb: "note", note }];
   }
   if (subject.by === "contribute") {
-    const note = contributionNote(message.fields, folded.contributed);
+    const note = contributionNote(message.fields, folded);
     const bytes = message.data.length;
     return [{ ...sender, ...WHOLE, verb: "contribute", note, bytes }];
   }
@@ -248,11 +269,11 @@ function describeTrainers(
 
 /**
  * Returns what a contribution says; undefined if it cannot be read. `round` is the one that it counts in: none for a
- * part that did not complete it, and for one that was rejected.
+ * part that did not complete it, and for one that was rejected. `guarded` is the tensor whose norm was above its limit.
  */
 function contributionNote(
   fields: Fields,
-  contributed: Contributed | undefined,
+  { contributed, verdict }: TrainersRecord,
 ): NoteEntries | undefined {
   const contribution = readable(() => parseContribution(fields));
   if (contribution === undefined) return undefined;
@@ -262,6 +283,7 @@ function contributionNote(
     ...{ fragment, base, steps, tokens },
     ...(parts === 1 ? {} : { part: part + 1, parts }),
     ...(round === 0 ? {} : { round }),
+    ...(verdict === undefined ? {} : { guarded: verdict.parameter }),
   };
 }
 
@@ -284,13 +306,13 @@ function closeNote({
 /** Entries that all events of a record share. */
 type Sender = Pick<
   UpdateEvent,
-  "timeMs" | "shard" | "generation" | "seq" | "outcome" | "trainer" | "session" | "n"
+  "timeMs" | "shard" | "generation" | "seq" | "outcome" | "trainer" | "session" | "n" | "guard"
 >;
 
 /** Describes the entries of a batch that was applied. */
 function describeRuns(
   runs: readonly RunChange[],
-  { timeMs, shard, generation, seq, outcome, trainer, session, n }: Sender,
+  { timeMs, shard, generation, seq, outcome, trainer, session, n, guard: mark }: Sender,
   memory: Shard["memory"],
 ): UpdateEvent[] {
   const events: UpdateEvent[] = [];
@@ -302,14 +324,15 @@ function describeRuns(
     const step = change.operation.op === "grad" ? lines.step : undefined;
     const block = { ...change, statistics: { ...change.statistics } };
     const at = { timeMs, shard, generation, seq, entry, entries };
-    events.push({ ...at, verb, outcome, trainer, session, n, step, block });
+    const guard = entry === mark?.entry ? mark : undefined;
+    events.push({ ...at, verb, outcome, trainer, session, n, step, block, guard });
   }
   return events;
 }
 
 /** The lines of a batch that was applied. */
 export interface BatchLines {
-  /** The event of its first entry, without what that did to its block. */
+  /** The event of its first entry, without what that did to its block; `guard` is that of whichever entry has one. */
   readonly first: UpdateEvent;
   readonly lines: RunLines;
 }
@@ -326,7 +349,8 @@ export function batchLines(
   const { entries, verb, step } = lines;
   const at = { timeMs, shard: place.shard, generation: place.generation, seq, entry: 0, entries };
   const sender = { trainer: subject.trainer, session: header.session, n: header.n };
-  return { first: { ...at, verb, outcome: outcomeOf(folded), ...sender, step }, lines };
+  const [outcome, guard] = [outcomeOf(folded), markOf(folded)];
+  return { first: { ...at, verb, outcome, ...sender, step, guard }, lines };
 }
 
 function describeChange(
@@ -360,9 +384,20 @@ function faultyChange({ run, place }: FaultyEntry, shard: BlockSource): BlockCha
   );
 }
 
-function outcomeOf({ outcome, isRepeat }: TrainersRecord): UpdateOutcome {
+/** Returns what a guard has decided about a record; undefined if none has. */
+function markOf({ verdict, runs }: TrainersRecord): GuardMark | undefined {
+  if (verdict === undefined) return undefined;
+  const { action, norm, limit, median, norms, others, entry: found } = verdict;
+  // A batch that was not applied is a single event.
+  const entry = found === undefined || runs.length === 0 ? 0 : found.run.first + found.place;
+  return { action, norm, limit, median, norms, others, entry };
+}
+
+function outcomeOf({ outcome, isRepeat, verdict }: TrainersRecord): UpdateOutcome {
   const { code, message = "", seq } = outcome;
   if (isRepeat) return { kind: "repeated", seq: code === "SETTLED" ? 0 : seq };
+  // A contribution that is set aside is told as a rejection to its trainer alone.
+  if (verdict?.action === "set-aside") return { kind: "set-aside" };
   return code === undefined ? { kind: "applied" } : { kind: "rejected", code, message };
 }
 

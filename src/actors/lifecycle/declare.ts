@@ -41,6 +41,7 @@ import {
   parameterReply,
   redeclare,
   requireSameDeclaration,
+  withGuard,
 } from "./parameter.ts";
 import { requireLiveSession, requireSession } from "./sessions.ts";
 
@@ -58,7 +59,8 @@ export interface DeclareDeps extends InitializationDeps {
  * @throws QUOTA, NO_SPACE if the broker cannot reserve what they take, and as {@link requireSelected}.
  */
 export async function declare(deps: DeclareDeps, trainer: string, fields: Fields): Promise<Fields> {
-  const { epoch, parameters } = parseDeclareRequest(fields);
+  const { epoch, parameters: asked } = parseDeclareRequest(fields);
+  const parameters = asked.map((declaration) => withGuard(deps.job, declaration));
   const [session] = await Promise.all([
     requireSession(deps, trainer, fields),
     deps.ledger.refresh(),
@@ -192,7 +194,7 @@ function withoutRepeats(declarations: readonly Declaration[]): Declaration[] {
  * that was first. It can be taken over as in `begin`.
  */
 export async function create(deps: DeclareDeps, trainer: string, fields: Fields): Promise<Fields> {
-  const { parameter: declaration } = parseCreateRequest(fields);
+  const declaration = withGuard(deps.job, parseCreateRequest(fields).parameter);
   const [session] = await Promise.all([
     requireLiveSession(deps, trainer, fields),
     deps.ledger.refresh(),

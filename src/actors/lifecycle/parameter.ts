@@ -65,7 +65,8 @@ interface LayoutDeps {
  * Returns the parameter with the declaration of a new initialization, without numbers, its lifecycle unchanged. `place` gets the
  * layout of a new parameter, on the shard of the name's hash, and returns it on the shard where it belongs. A known
  * parameter keeps its first shard: blocks of an earlier layout are looked for nowhere else.
- * @throws TOO_LARGE if the shards could not hold even this parameter alone; BAD_CONFIG as {@link checkFragment}.
+ * @throws TOO_LARGE if the shards could not hold even this parameter alone; BAD_CONFIG as {@link checkFragment} and
+ * {@link checkGuard}.
  */
 export function redeclare(
   deps: LayoutDeps,
@@ -74,6 +75,7 @@ export function redeclare(
   place: (hashed: Layout) => Layout = (hashed) => hashed,
 ): Parameter {
   checkFragment(deps.job, known?.declaration, declaration);
+  checkGuard(declaration);
   const hashed = layoutOf(deps, declaration);
   const layout =
     known === undefined ? place(hashed) : { ...hashed, firstShard: known.layout.firstShard };
@@ -187,6 +189,23 @@ function checkFragment(
     throw badConfig(what, `none in a job with synchronization ${synchronization.mode}`, fragment);
   }
   if (!DTYPES[dtype].float) throw badConfig(what, `none for elements of ${dtype}`, fragment);
+}
+
+/** Returns a declaration with the guard of its job, if it names none and can have one. */
+export function withGuard(
+  { guard }: Pick<JobSettings, "guard">,
+  declaration: Declaration,
+): Declaration {
+  const { dtype, config } = declaration;
+  const takesOne = DTYPES[dtype].float && !config.static && !config.allowNonFinite;
+  if (guard === undefined || config.guard !== undefined || !takesOne) return declaration;
+  return { ...declaration, config: { ...config, guard } };
+}
+
+/** @throws BAD_CONFIG for a guard of elements that are no floats. */
+function checkGuard({ name, dtype, config: { guard } }: Declaration): void {
+  if (guard === undefined || guard === "off" || DTYPES[dtype].float) return;
+  throw badConfig(`${quoteName(name)}: config.guard`, `none for elements of ${dtype}`, "one");
 }
 
 function layoutOf({ job, maxPayloadBytes }: LayoutDeps, declaration: Declaration): Layout {

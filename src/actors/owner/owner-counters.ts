@@ -1,4 +1,5 @@
 import { addHistograms, Histogram, type HistogramCounts } from "../../metrics/histogram.ts";
+import type { GuardAction } from "../../protocol/config/index.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import type { LogSubject } from "../../protocol/subjects.ts";
 import type { Change } from "../fold/apply-update.ts";
@@ -48,6 +49,8 @@ export interface OwnerCounts {
   readonly records: Readonly<Record<string, Readonly<Partial<Record<RecordOutcome, number>>>>>;
   /** Rejected records by code. */
   readonly rejected: Readonly<Partial<Record<ErrorCode, number>>>;
+  /** Records that guards have rejected, clipped or set aside. */
+  readonly guarded: Readonly<Partial<Record<GuardAction, number>>>;
   /** Bytes of trainers' records. */
   readonly pushedBytes: number;
   /** Bytes of answers to reads. */
@@ -69,6 +72,7 @@ export class OwnerCounters {
   readonly #countsTrainers: boolean;
   readonly #records: Map<string, Partial<Record<RecordOutcome, number>>> = new Map();
   readonly #rejected: Map<ErrorCode, number> = new Map();
+  readonly #guarded: Map<GuardAction, number> = new Map();
   readonly #trainers: Map<string, TrainerCounts> = new Map();
   readonly #histograms: Readonly<Record<HistogramName, Histogram>> = mapHistograms(
     (name) => new Histogram(HISTOGRAM_BOUNDS[name]),
@@ -118,6 +122,7 @@ export class OwnerCounters {
     return {
       records: Object.fromEntries([...this.#records].map(([verb, by]) => [verb, { ...by }])),
       rejected: Object.fromEntries(this.#rejected),
+      guarded: Object.fromEntries(this.#guarded),
       pushedBytes: this.#pushedBytes,
       pulledBytes: this.#pulledBytes,
       takeOvers: this.#takeOvers,
@@ -134,7 +139,7 @@ export class OwnerCounters {
   }
 
   #countSent(folded: Extract<FoldedRecord, { kind: "trainer" }>): void {
-    const { subject, message, outcome, isRepeat, change, runs } = folded;
+    const { subject, message, outcome, isRepeat, change, runs, verdict } = folded;
     const { code } = outcome;
     const kind = isRepeat ? "repeated" : code === undefined ? "applied" : "rejected";
     this.#countRecord(verbOf(subject), kind);
@@ -142,6 +147,9 @@ export class OwnerCounters {
     this.#pushedBytes += bytes;
     if (kind === "rejected" && code !== undefined) {
       this.#rejected.set(code, (this.#rejected.get(code) ?? 0) + 1);
+    }
+    if (verdict !== undefined) {
+      this.#guarded.set(verdict.action, (this.#guarded.get(verdict.action) ?? 0) + 1);
     }
     if (this.#countsTrainers && kind !== "repeated") {
       this.#countTrainer(subject.trainer, kind, bytes);
@@ -212,6 +220,7 @@ export function addCounts(a: OwnerCounts, b: OwnerCounts): OwnerCounts {
   return {
     records,
     rejected: addNumbers(a.rejected, b.rejected),
+    guarded: addNumbers(a.guarded, b.guarded),
     pushedBytes: a.pushedBytes + b.pushedBytes,
     pulledBytes: a.pulledBytes + b.pulledBytes,
     takeOvers: a.takeOvers + b.takeOvers,

@@ -5,6 +5,7 @@ import {
   ensureError,
   type Fallback,
   type Fields,
+  type GuardAction,
   type Position,
   PserverError,
   quoteName,
@@ -181,6 +182,8 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   #hasFoldEnded = false;
   /** Records of trainers rejected since it began to serve. */
   #rejected = 0;
+  /** Records of trainers that guards have changed or held back since then. */
+  readonly #guarded: Record<GuardAction, number> = { reject: 0, clip: 0, "set-aside": 0 };
 
   private constructor(
     context: ShardContext,
@@ -345,7 +348,11 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
       oldestSeq: this.#snapshots.oldestSeq,
       blocks: [...this.shard.blocks()].length,
       valueBytes: this.shard.valueBytes,
-      updates: { applied: shardUpdates(this.shard), rejected: this.#rejected },
+      updates: {
+        applied: shardUpdates(this.shard),
+        rejected: this.#rejected,
+        guarded: { ...this.#guarded },
+      },
       endSeq: Math.max(this.shard.seq, this.#core.journalEnd.seq, this.#loop.endSeq),
       journalBytes: this.#snapshots.journalBytes,
       journalBytesMax: this.#snapshots.journalBytesMax,
@@ -443,6 +450,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     }
     this.#outcomes.add(settled);
     if (settled.outcome.code !== undefined) this.#rejected += 1;
+    if (settled.guarded !== undefined) this.#guarded[settled.guarded] += 1;
   }
 
   /** Ends a session that does not wait for its outcomes, so that others do not wait for its records. */

@@ -159,7 +159,8 @@ const TRAINERS_MAX = 16;
 /** Entries of `status` for a shard that is not taken over. */
 const UNRECOVERED: Fields = {
   ...{ generation: 0, seq: 0, term: 0, snapshotSeq: 0, oldestSeq: 0, blocks: 0, valueBytes: 0 },
-  ...{ updates: { applied: 0, rejected: 0 }, endSeq: 0, journalBytes: 0, journalBytesMax: 0 },
+  updates: { applied: 0, rejected: 0, guarded: { reject: 0, clip: 0, "set-aside": 0 } },
+  ...{ endSeq: 0, journalBytes: 0, journalBytesMax: 0 },
 };
 
 /** Makes the entry of `status` that counts senders and their rejected and unreadable records. */

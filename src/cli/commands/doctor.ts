@@ -18,8 +18,10 @@ import {
   type ListedRewind,
   type ListedShard,
   type Participants,
+  updatesOf,
 } from "../../client/admin/participants.ts";
 import { checkBrokerVersion } from "../../protocol/broker-version.ts";
+import { GUARD_ACTIONS } from "../../protocol/config/index.ts";
 import { ensureError, visible } from "../../protocol/errors.ts";
 import {
   HEADER_BYTES_MAX,
@@ -166,6 +168,7 @@ async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
     return [
       ok("hosts", `${alive}; job ${job} is ${status.state}`),
       checkShards(shards),
+      ...checkGuarded(job, shards),
       ...checkDamagedReplicas(shards),
       ...checkRewind(job, rewind),
       ...checkArchivers({ archivers, stoppedArchivers, shards }, Date.now()),
@@ -231,6 +234,17 @@ export function checkShards(shards: readonly ListedShard[]): Check {
 }
 
 /** Reports a rewind that is not complete: some shards have gone back and others have not. */
+/** Checks whether guards have held updates back or changed them since the present owners serve their shards. */
+export function checkGuarded(job: string, shards: readonly ListedShard[]): Check[] {
+  const { guarded } = updatesOf(shards);
+  const counts = GUARD_ACTIONS.filter((action) => guarded[action] > 0).map(
+    (action) => `${guarded[action]} by ${action}`,
+  );
+  if (counts.length === 0) return [];
+  const advice = `look at them: pserver find guarded --job ${job}`;
+  return [warn("guards", `updates above the limits of guards: ${counts.join(", ")}`, advice)];
+}
+
 function checkRewind(job: string, rewind: ListedRewind | undefined): Check[] {
   if (rewind === undefined) return [];
   const { id, begunMs, at, goneBack } = rewind;

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { SYNCHRONIZATION_ENTRIES } from "../../protocol/config/index.ts";
 import { addHelp, type CliContext, openLog } from "../context.ts";
 import { addBrokerOptions } from "../options/broker-options.ts";
 import {
@@ -36,7 +37,8 @@ export function registerRun(program: Command, context: CliContext): void {
   // By default as many trainers keep step as are started.
   command.hook("preAction", (_program, action) => {
     const { sync, trainers } = action.opts<SynchronizationFlags>();
-    if (sync === undefined || sync === "async" || trainers !== undefined) return;
+    const entries: readonly string[] = sync === undefined ? [] : SYNCHRONIZATION_ENTRIES[sync];
+    if (!entries.includes("trainers") || trainers !== undefined) return;
     action.setOptionValue("trainers", action.opts<RunFlags>().instances);
   });
   addNoTokenOption(addConnectionOptions(command));
@@ -70,7 +72,7 @@ const HELP = {
   "With --json": [
     '  {"ready":true,"url","job","instances","launcher","directory","http"}, {"rank","stdout"} or',
     '  {"rank","stderr"} for each line of a trainer, {"saved":{…}}, and at the end {"stats":[…]} with',
-    '  {"trainer","calls","failed","records","resent","reads","sentBytes","receivedBytes","reconnects"}',
+    '  {"trainer","calls","failed","records","resent","clipped","setAside","reads","sentBytes","receivedBytes","reconnects"}',
     '  of each client that was closed in order, and {"trainers":[…]}',
     '  with {"rank","exitCode","restarts"} or {"rank","stopped"} for each.',
   ],

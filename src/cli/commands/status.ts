@@ -18,9 +18,10 @@ import {
   roundsOf,
   type TrainerRejections,
   tapeGaps,
+  type UpdateCounts,
   updatesOf,
 } from "../../client/admin/participants.ts";
-import { synchronizationText } from "../../protocol/config/index.ts";
+import { GUARD_ACTIONS, synchronizationText } from "../../protocol/config/index.ts";
 import { ensureError, PserverError, visible } from "../../protocol/errors.ts";
 import { showCut } from "../../protocol/messages/position.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
@@ -224,11 +225,21 @@ function describeRewind({ id, begunMs, at, goneBack }: ListedRewind): string {
 
 /** Describes how often blocks have changed, and names the shards that did not say. */
 function describeUpdates(shards: readonly ListedShard[]): string {
-  const { applied, rejected, silent } = updatesOf(shards);
-  const counts = `${formatNumber(applied)} applied, ${formatNumber(rejected)} rejected by the present owners`;
+  const { applied, rejected, guarded, silent } = updatesOf(shards);
+  const sums = `${formatNumber(applied)} applied, ${formatNumber(rejected)} rejected by the present owners`;
+  const counts = `${sums}${describeGuarded(guarded)}`;
   if (silent.length === 0) return counts;
   if (silent.length === shards.length) return "not known";
   return `${counts}; not known of ${nameShards(silent)}`;
+}
+
+/** Describes what guards have done; nothing if they have let everything pass. */
+function describeGuarded(guarded: UpdateCounts["guarded"]): string {
+  const words = { reject: "rejected", clip: "clipped", "set-aside": "set aside" } as const;
+  const counts = GUARD_ACTIONS.filter((action) => guarded[action] > 0);
+  if (counts.length === 0) return "";
+  const parts = counts.map((action) => `${formatNumber(guarded[action])} ${words[action]}`);
+  return `; by guards: ${parts.join(", ")}`;
 }
 
 function describeDeclared({ parameters, heldBytes }: Declared): string {

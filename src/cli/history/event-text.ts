@@ -1,5 +1,5 @@
 import type { BlockChange, BlockOperation } from "../../actors/journal/block-change.ts";
-import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
+import type { GuardMark, UpdateEvent } from "../../actors/journal/describe-record.ts";
 import { showPosition } from "../../protocol/messages/position.ts";
 import type { NoteEntries } from "../../protocol/messages/records.ts";
 import { formatBytes } from "../output/amounts.ts";
@@ -76,10 +76,20 @@ export function outcomeText(event: UpdateEvent): string {
   return event.undescribed === undefined ? text : `${text}, not described: ${event.undescribed}`;
 }
 
-function foldedText({ verb, outcome, block }: UpdateEvent): string {
+/** Says by which norms a guard has decided: `norm 812 above 3.1, median 1.2 of 32`. */
+export function guardText({ norm, limit, median, norms, others }: GuardMark): string {
+  const numbers = [norm, limit, median].map(compactNumber);
+  const rest = others === 0 ? "" : `, and ${others} more norms of the record above their limits`;
+  return `norm ${numbers[0]} above ${numbers[1]}, median ${numbers[2]} of ${norms}${rest}`;
+}
+
+function foldedText({ verb, outcome, block, guard }: UpdateEvent): string {
   if (verb === "left-out") return "left out";
   switch (outcome.kind) {
+    case "set-aside":
+      return guard === undefined ? "set aside" : `set aside: ${guardText(guard)}`;
     case "applied": {
+      if (guard !== undefined) return `clipped: ${guardText(guard)}`;
       const nonFinite = block?.statistics?.nonFinite ?? 0;
       return nonFinite === 0 ? "applied" : `${nonFinite} not finite`;
     }

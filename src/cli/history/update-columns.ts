@@ -131,8 +131,7 @@ export class UpdateLines {
   }
 
   #reason(event: UpdateEvent): string | undefined {
-    const isAsUsual = event.outcome.kind === "applied" && event.undescribed === undefined;
-    if (isAsUsual || event.note !== undefined) return undefined;
+    if (isAsUsual(event) || event.note !== undefined) return undefined;
     const outcome = visible(outcomeText(event));
     const room = this.#columns.find(({ title }) => title === OUTCOME)?.width ?? 0;
     if (textWidth(outcome) <= room) return undefined;
@@ -162,7 +161,7 @@ export class UpdateLines {
     const at = this.#columns.findIndex(({ title }) => title === SUBJECT);
     const [before, rest] = [this.#columns.slice(0, at), this.#columns.slice(at)];
     const width = widthOf(rest);
-    const refused = event.outcome.kind === "applied" ? "" : ` (${outcomeText(event)})`;
+    const refused = isAsUsual(event) ? "" : ` (${outcomeText(event)})`;
     const text = cutMiddle(visible(`${noteText(event.note ?? {})}${refused}`), width);
     const cells = before.map((each) => cell(each, event));
     return [...cells, this.#format.paint(refused === "" ? "ok" : "warn", text)].join(GAP);
@@ -183,16 +182,24 @@ function numeric(title: string, width: number, rank: number, text: LogColumn["te
   return column(title, width, rank, text, { align: "right", isPlain: true });
 }
 
+/** Whether an update was applied as it is, and described. */
+function isAsUsual({ outcome, undescribed, guard }: UpdateEvent): boolean {
+  return outcome.kind === "applied" && undescribed === undefined && guard === undefined;
+}
+
 /** Says in one word what became of an update, for a narrow column. */
-function outcomeWord({ outcome, block, undescribed }: UpdateEvent): string {
+function outcomeWord({ outcome, block, undescribed, guard }: UpdateEvent): string {
   if (undescribed !== undefined) return "not described";
   if (outcome.kind === "rejected") return outcome.code;
+  if (outcome.kind === "set-aside") return "aside";
+  if (outcome.kind === "applied" && guard !== undefined) return "clipped";
   const nonFinite = block?.statistics?.nonFinite ?? 0;
   return outcome.kind === "applied" && nonFinite > 0 ? "NaN/inf" : outcome.kind;
 }
 
-function styleOf({ outcome, block, undescribed }: UpdateEvent): TextStyle | undefined {
+function styleOf({ outcome, block, undescribed, guard }: UpdateEvent): TextStyle | undefined {
   if (undescribed !== undefined) return "fail";
+  if (guard !== undefined && outcome.kind !== "rejected") return "warn";
   if (outcome.kind === "rejected" || outcome.kind === "unreadable") return "fail";
   if (outcome.kind === "repeated") return "faint";
   return (block?.statistics?.nonFinite ?? 0) > 0 ? "fail" : undefined;
@@ -274,7 +281,8 @@ export const CSV_COLUMNS = [
   ],
   ...["parameter", "block", "op", "alpha", "beta", "learningRate", "dtype", "encoding", "elements"],
   ...["rows", "inner", "bytes", "norm", "min", "max", "mean", "zeros", "nonFinite", "version"],
-  ...["behind", "outcome", "code", "message", "repeats", "note", "undescribed"],
+  ...["behind", "outcome", "code", "message", "repeats", "guard", "limit", "median", "norms"],
+  ...["note", "undescribed"],
 ] as const;
 
 /**

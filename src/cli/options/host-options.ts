@@ -1,4 +1,4 @@
-import { Command, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import type { HostOptions } from "../../actors/host/host.ts";
 import { SAVES_MAX, TRAINER_SAVES_MAX } from "../../actors/host/save-quotas.ts";
 import type { EtcdSettings } from "../../actors/job/etcd-space.ts";
@@ -7,6 +7,7 @@ import {
   type ContributionWeights,
   type DilocoSettings,
   GRACE_STEPS_MAX,
+  type Guard,
   MERGES,
   type Merge,
   ROUND_MS_MAX,
@@ -21,6 +22,7 @@ import {
   finiteNumber,
   parseAdvertised,
   parseEndpoints,
+  parseGuard,
   parsePrefix,
   parseSize,
   sizeOfAtLeast,
@@ -279,6 +281,8 @@ const TAPE_LIMIT_MIN_MIB = 64;
 
 /** Settings of a host and, on its first start, of its job; each is undefined unless given. */
 export interface HostFlags extends SynchronizationFlags, EtcdFlags, QuotaFlags {
+  /** A guard as text. */
+  readonly guard?: string;
   readonly workers?: number;
   readonly shards?: number;
   readonly journal?: "file" | "memory";
@@ -303,6 +307,12 @@ export function addHostOptions(command: Command, modelDirectory: string): Comman
 /** Adds the flags of a host that keeps its leases in the broker. */
 export function addJobHostOptions(command: Command, modelDirectory: string): Command {
   return addSynchronizationOptions(addQuotaOptions(command))
+    .option(
+      "--guard <settings>",
+      'what a new job does with gradients and contributions of unusual norm, as {"deviations":6,"action":"clip"}, ' +
+        "unless a parameter says otherwise (default: apply them)",
+      guardFlag,
+    )
     .option(
       "--workers <n>",
       "worker threads of a host (default: the number of processors less one)",
@@ -369,6 +379,19 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
     .option("--across-accounts", "also answer trainers in other accounts of the broker");
 }
 
+/** Checks a guard, and returns its text, which child processes get. */
+function guardFlag(text: string): string {
+  if (parseGuard(text) === "off")
+    throw new InvalidArgumentError("expected the settings of a guard");
+  return text;
+}
+
+/** Reads a flag that {@link guardFlag} has checked. */
+function toGuardFlag(text: string | undefined): Guard | undefined {
+  const guard = text === undefined ? undefined : parseGuard(text);
+  return guard === "off" ? undefined : guard;
+}
+
 /** Writes the flags as arguments for a child process. */
 export function hostArguments(flags: HostFlags): string[] {
   return addHostOptions(new Command(), "").options.flatMap((option) => {
@@ -400,6 +423,7 @@ export function toHostSettings(
       trainerSaveBytesMax: flags.trainerQuotaSaveBytes,
       acrossAccounts: flags.acrossAccounts,
       synchronization: toSynchronizationSetting(flags),
+      guard: toGuardFlag(flags.guard),
       etcd: toEtcdSetting(flags),
       parametersMax: flags.quotaParameters,
       heldBytesMax: flags.quotaBytes,

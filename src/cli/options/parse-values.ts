@@ -1,7 +1,8 @@
 import { InvalidArgumentError } from "commander";
 import { checkPrefix, parseEtcdEndpoints, toAdvertised } from "../../actors/job/etcd-space.ts";
 import { parseDuration } from "../../client/calls/calls.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import { type GuardSetting, parseConfigText, toGuardSetting } from "../../protocol/config/index.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { checkJobName, escapeId } from "../../protocol/names.ts";
 
 const SIZE = /^(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|B)?$/i;
@@ -31,6 +32,15 @@ export function positiveNumber(text: string): number {
   const number = finiteNumber(text);
   if (number > 0) return number;
   throw expected("a number above 0", text);
+}
+
+/** Parses a guard: a map of settings in JSON or YAML, or `off`. */
+export function parseGuard(text: string): GuardSetting {
+  try {
+    return toGuardSetting(parseConfigText(text), "--guard");
+  } catch (error) {
+    throw new InvalidArgumentError(ensureError(error).message);
+  }
 }
 
 /** Parses bytes: `1048576`, `512MB` (powers of 1000) or `1GiB` (powers of 1024). */

@@ -49,7 +49,7 @@ export class StatsDirectory {
 }
 
 const NUMBERS = [
-  ...(["calls", "records", "resent", "reads"] as const),
+  ...(["calls", "records", "resent", "clipped", "setAside", "reads"] as const),
   ...(["sentBytes", "receivedBytes", "reconnects"] as const),
 ];
 
@@ -71,12 +71,14 @@ function parseStats(text: string): TrainerStats[] {
 
 /** Describes, in one line, what a client has done. */
 export function describeStats(stats: TrainerStats): string {
-  const { trainer, calls, failed, records, resent, reads, reconnects } = stats;
+  const { trainer, calls, failed, records, resent, clipped, setAside, reads, reconnects } = stats;
   const failures = Object.entries(failed).map(([code, count]) => `${code} ${formatNumber(count)}`);
   const parts = [
     formatCount(calls, "call"),
     ...(failures.length === 0 ? [] : [`failed: ${failures.join(", ")}`]),
     `${formatCount(records, "record")}${resent === 0 ? "" : `, ${formatNumber(resent)} sent again`}`,
+    ...(clipped === 0 ? [] : [`${formatNumber(clipped)} clipped`]),
+    ...(setAside === 0 ? [] : [`${formatNumber(setAside)} set aside`]),
     formatCount(reads, "read"),
     `${formatBytes(stats.sentBytes)} sent, ${formatBytes(stats.receivedBytes)} received`,
     ...(reconnects === 0 ? [] : [formatCount(reconnects, "reconnection")]),

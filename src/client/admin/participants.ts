@@ -1,5 +1,10 @@
 import type { Fields } from "../../protocol/codec.ts";
-import { type Synchronization, toSynchronization } from "../../protocol/config/index.ts";
+import {
+  GUARD_ACTIONS,
+  type GuardAction,
+  type Synchronization,
+  toSynchronization,
+} from "../../protocol/config/index.ts";
 import type { WireError } from "../../protocol/errors.ts";
 import {
   asMap,
@@ -256,6 +261,8 @@ export interface UpdateCounts {
   readonly applied: number;
   /** Records rejected since the present owners serve their shards. */
   readonly rejected: number;
+  /** Records that guards have rejected, clipped or set aside since then. */
+  readonly guarded: Readonly<Record<GuardAction, number>>;
   /** Shards that do not serve or do not report: what was applied there is not known. */
   readonly silent: readonly number[];
 }
@@ -375,6 +382,7 @@ export function roundsOf(shards: readonly ListedShard[]): RoundCounts {
 /** Adds up the updates of a job, as its shards report them; @throws BAD_MESSAGE if one is malformed. */
 export function updatesOf(shards: readonly ListedShard[]): UpdateCounts {
   let [applied, rejected] = [0, 0];
+  const guarded = { reject: 0, clip: 0, "set-aside": 0 };
   const silent: number[] = [];
   for (const { shard, state, updates } of shards) {
     // A shard that is catching up has not yet applied all that was acknowledged before.
@@ -383,9 +391,11 @@ export function updatesOf(shards: readonly ListedShard[]): UpdateCounts {
       const counts = asMap(updates, "updates");
       applied += integerField(counts, "applied");
       rejected += integerField(counts, "rejected");
+      const by = mapField(counts, "guarded");
+      for (const action of GUARD_ACTIONS) guarded[action] += integerField(by, action);
     }
   }
-  return { applied, rejected, silent };
+  return { applied, rejected, guarded, silent };
 }
 
 /**

@@ -108,6 +108,8 @@ export class Outbox implements RecordSettler {
   #turn = 0;
   #waiting = 0;
   #open = 0;
+  #clipped = 0;
+  #setAside = 0;
   #session = 0;
   #sendNumber = 0;
   /** Publications before this one are known to have been read by the broker. */
@@ -355,7 +357,14 @@ export class Outbox implements RecordSettler {
       return;
     }
     settled(update, outcome);
+    if (outcome.guard?.action === "clip") this.#clipped += 1;
+    else if (outcome.guard?.action === "set-aside") this.#setAside += 1;
     this.#noteOver(update.call);
+  }
+
+  /** How many records guards have changed. */
+  get guarded(): { readonly clipped: number; readonly setAside: number } {
+    return { clipped: this.#clipped, setAside: this.#setAside };
   }
 
   giveUp(update: BlockUpdate, reason: Failure): void {

@@ -344,9 +344,9 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     clearTimeout(this.#timer);
   }
 
-  /** How many records were sent, and how often one was sent again. */
-  get counts(): Pick<ClientStats, "records" | "resent"> {
-    return { records: this.#records, resent: this.#resent };
+  /** How many records were sent, how often one was sent again, and how many guards have changed. */
+  get counts(): Pick<ClientStats, "records" | "resent" | "clipped" | "setAside"> {
+    return { records: this.#records, resent: this.#resent, ...this.#outbox.guarded };
   }
 
   publish(update: BlockUpdate, session: number, done: number): void {

@@ -45,6 +45,8 @@ export interface ContributionWork {
    */
   readonly form?: ContributionForm;
   readonly encoding?: Encoding;
+  /** Names of tensors that are sent as they are; none by default. */
+  readonly exact?: readonly string[];
   /** Whether what rounding to `int8` or `e3m0` leaves out is added to the next contribution; true by default. */
   readonly errorFeedback?: boolean;
 }
@@ -73,6 +75,8 @@ export interface FragmentMode {
   /** The least version to wait for; by default the present one. */
   readonly minVersion?: number;
   readonly encoding?: Encoding;
+  /** Names of parameters that are read as they are; none by default. */
+  readonly exact?: readonly string[];
   readonly into?: Readonly<Record<string, TensorData>>;
 }
 
@@ -140,15 +144,18 @@ export class Fragments {
   ): Promise<ContributionResult> {
     const { parameters, sender } = this.#deps;
     const { names, values } = entriesOf(tensors, deadline.what);
+    const { exact = [] } = work;
+    checkExact(exact, names);
     try {
       const infos = await parameters.require(names, deadline);
       const { collector, numbered } = this.#collector(fragment, work);
       for (const [i, info] of infos.entries()) {
         checkFragment(info, fragment);
         const { data } = fitTensor(info, values[i] as TensorLike);
-        checkFiniteElements(info, data, work.encoding);
+        const encoding = exact.includes(info.name) ? undefined : work.encoding;
+        checkFiniteElements(info, data, encoding);
         for (let index = 0; index < info.layout.blocks; index++)
-          collector.addBlock(info, index, data);
+          collector.addBlock(info, index, data, undefined, undefined, { encoding });
       }
       const sources = collector.finish();
       while (true) {
@@ -243,16 +250,35 @@ export class Fragments {
 
   /** Returns a fragment at one version; see `Client.pullFragment`. */
   async pull(fragment: string, mode: FragmentMode, deadline: Deadline): Promise<PulledFragment> {
-    const { minVersion = 0, encoding, into } = mode;
+    const { minVersion = 0 } = mode;
     const names = await this.#namesOf(fragment, deadline);
+    checkExact(mode.exact ?? [], names);
     let version = await this.#versionOf(fragment, minVersion, deadline);
     while (true) {
-      const pulled = await this.#deps.puller.pull(names, deadline, { encoding, into });
+      const pulled = await this.#pullOnce(names, mode, deadline);
       const after = await this.#versionOf(fragment, minVersion, deadline);
       // A round has closed while its blocks were read.
       if (after === version) return { version, tensors: pulled };
       version = after;
     }
+  }
+
+  /** Reads parameters, each in its encoding; returns them in the order of the names. */
+  async #pullOnce(
+    names: readonly string[],
+    { encoding, exact = [], into }: FragmentMode,
+    deadline: Deadline,
+  ): Promise<NamedTensor[]> {
+    const { puller } = this.#deps;
+    if (exact.length === 0) return await puller.pull(names, deadline, { encoding, into });
+    const isExact = new Set(exact);
+    const encoded = names.filter((name) => !isExact.has(name));
+    const [pulledEncoded, pulledExact] = await Promise.all([
+      encoded.length === 0 ? [] : puller.pull(encoded, deadline, { encoding, into }),
+      puller.pull(exact, deadline, { into }),
+    ]);
+    const tensors = new Map([...pulledEncoded, ...pulledExact].map((each) => [each.name, each]));
+    return names.flatMap((name) => tensors.get(name) ?? []);
   }
 
   async #versionOf(fragment: string, minVersion: number, deadline: Deadline): Promise<number> {
@@ -300,6 +326,14 @@ export class Fragments {
     this.#known = fragments;
     return fragments;
   }
+}
+
+/** @throws BAD_VALUE for a name that is not among `names`. */
+function checkExact(exact: readonly string[], names: readonly string[]): void {
+  const unknown = exact.find((name) => !names.includes(name));
+  if (unknown === undefined) return;
+  const text = `exact: expected names of tensors of the fragment; received ${quoteName(unknown)}`;
+  throw new PserverError("BAD_VALUE", text, { parameter: unknown });
 }
 
 /** @throws BAD_VALUE unless a parameter belongs to the fragment. */

@@ -2,13 +2,14 @@ import { type Allocate, sealMessage } from "../../protocol/codec.ts";
 import {
   DTYPES,
   type Dtype,
+  type Encoding,
   encodedBytes,
   isGrouped,
   type TensorData,
   viewData,
 } from "../../protocol/dtypes.ts";
 import { encodeGroups, type GroupedBytes } from "../../protocol/encoding/grouped.ts";
-import { blockPlace, shardOfBlock } from "../../protocol/layout.ts";
+import { type BlockPlace, blockPlace, shardOfBlock } from "../../protocol/layout.ts";
 import {
   BATCH_BYTES,
   BATCH_ENTRIES_MAX,
@@ -40,6 +41,7 @@ type EntryForm = "whole" | "rows" | "elements";
 class RunColumns {
   readonly dtype: Dtype;
   readonly form: EntryForm;
+  readonly encoding: Encoding | undefined;
   readonly infos: ParameterInfo[] = [];
   readonly numbers: number[] = [];
   readonly counts: number[] = [];
@@ -54,9 +56,10 @@ class RunColumns {
   hasNorms = false;
   hasSeen = false;
 
-  constructor(dtype: Dtype, form: EntryForm) {
+  constructor(dtype: Dtype, form: EntryForm, encoding: Encoding | undefined) {
     this.dtype = dtype;
     this.form = form;
+    this.encoding = encoding;
   }
 
   /** Adds an entry; the caller adds where its elements are. */
@@ -176,10 +179,10 @@ class BatchUpdate implements UpdateSource {
   }
 
   draft(header: RecordHeader, namesVersion: boolean, allocate?: Allocate): Uint8Array {
-    const { verb, encoding, contribution } = this.#kind;
+    const { verb, contribution } = this.#kind;
     const operation = operationOf(this.#kind, 0);
     const runs = this.#runs.map((run): BatchRun => {
-      const { dtype, numbers, counts, norms, seen, hasNorms, hasSeen } = run;
+      const { dtype, encoding, numbers, counts, norms, seen, hasNorms, hasSeen } = run;
       return {
         ...{ verb, dtype, encoding, operation },
         numbers: Uint32Array.from(numbers),
@@ -201,8 +204,9 @@ class BatchUpdate implements UpdateSource {
 
   /** Writes the values of a run, and the scales that a grouped encoding has. */
   #write(place: number, to: GroupedBytes): void {
-    const { encoding, errors } = this.#kind;
+    const { errors } = this.#kind;
     const run = this.#runs[place] as RunColumns;
+    const { encoding } = run;
     const before = this.#encoded[place];
     if (before !== undefined) {
       to.scales.set(before.scales);
@@ -263,14 +267,24 @@ export class UpdateCollector {
     this.#options = options;
   }
 
-  /** Adds an update of a whole block with the elements of the parameter, of which `data` has all. */
-  addBlock(info: ParameterInfo, index: number, data: TensorData, norm?: number, seen = 0): void {
+  /**
+   * Adds an update of a whole block with the elements of the parameter, of which `data` has all. `encoding`: that of
+   * this update, if it is an entry of a batch; by default that of the call.
+   */
+  addBlock(
+    info: ParameterInfo,
+    index: number,
+    data: TensorData,
+    norm?: number,
+    seen = 0,
+    { encoding }: Pick<UpdateKind, "encoding"> = this.#kind,
+  ): void {
     const { layout } = info;
     const start = index * layout.blockElements;
     const count = Math.min(layout.blockElements, layout.elements - start);
-    const bytes = encodedBytes(info.dtype, this.#kind.encoding, count);
+    const bytes = encodedBytes(info.dtype, encoding, count);
     const shard = shardOfBlock(layout, index);
-    const run = this.#runFor(info, shard, "whole", index, bytes);
+    const run = this.#runFor(info, { shard, index }, { form: "whole", encoding }, bytes);
     if (run === undefined) {
       const place = blockPlace(layout, index);
       this.#addSingle({ info, place, data, norm, seen });
@@ -285,9 +299,9 @@ export class UpdateCollector {
     const { place } = slice.part;
     const { index, elements } = slice;
     const lists = (index?.rows.length ?? 0) + (index?.inner?.length ?? 0);
-    const bytes = encodedBytes(info.dtype, this.#kind.encoding, elements) + lists * UINT32_BYTES;
-    const form = formOf(slice);
-    const run = this.#runFor(info, place.shard, form, place.index, bytes);
+    const { encoding } = this.#kind;
+    const bytes = encodedBytes(info.dtype, encoding, elements) + lists * UINT32_BYTES;
+    const run = this.#runFor(info, place, { form: formOf(slice), encoding }, bytes);
     if (run === undefined) {
       this.#addSingle({ info, place, data, slice, norm, seen });
     } else {
@@ -332,9 +346,8 @@ export class UpdateCollector {
   /** Returns the run that takes an update of so many bytes; undefined if it has a record of its own. */
   #runFor(
     info: ParameterInfo,
-    shard: number,
-    form: EntryForm,
-    index: number,
+    { shard, index }: Pick<BlockPlace, "shard" | "index">,
+    { form, encoding }: Pick<RunColumns, "form" | "encoding">,
     bytes: number,
   ): RunColumns | undefined {
     const { isSingle = false, separatesIntegers } = this.#options;
@@ -350,9 +363,11 @@ export class UpdateCollector {
     batch.entries += 1;
     batch.valueBytes += bytes;
     const { dtype } = info;
-    const last = batch.runs.find((run) => run.dtype === dtype && run.form === form);
+    const last = batch.runs.find(
+      (run) => run.dtype === dtype && run.form === form && run.encoding === encoding,
+    );
     if (last !== undefined) return last;
-    const run = new RunColumns(dtype, form);
+    const run = new RunColumns(dtype, form, encoding);
     batch.runs.push(run);
     return run;
   }

@@ -10,7 +10,8 @@ export interface UpdateEntry {
  * not known. One literal: object spread would take most of the time of a long listing.
  */
 export function updateEntry(event: UpdateEvent): UpdateEntry {
-  const { block, outcome } = event;
+  const { block, outcome, guard } = event;
+  const norm = block?.statistics?.norm ?? guard?.norm;
   const operation = block?.operation;
   const statistics = block?.statistics;
   return {
@@ -37,7 +38,7 @@ export function updateEntry(event: UpdateEvent): UpdateEntry {
     inner: block?.part?.inner,
     bytes: block?.bytes ?? event.bytes,
     // JSON has no infinity: a norm beyond float64 is a text.
-    norm: statistics?.norm === Number.POSITIVE_INFINITY ? "Infinity" : statistics?.norm,
+    norm: norm === Number.POSITIVE_INFINITY ? "Infinity" : norm,
     min: statistics?.min,
     max: statistics?.max,
     mean: statistics?.mean,
@@ -49,6 +50,10 @@ export function updateEntry(event: UpdateEvent): UpdateEntry {
     code: outcome.kind === "rejected" ? outcome.code : undefined,
     message: outcome.kind === "rejected" ? outcome.message : undefined,
     repeats: outcome.kind === "repeated" ? outcome.seq : undefined,
+    guard: guard?.action,
+    limit: guard?.limit,
+    median: guard?.median,
+    norms: guard?.norms,
     note: event.note,
     undescribed: event.undescribed,
   };

@@ -1,5 +1,6 @@
 // How a parameter is updated and how the trainers of a job keep step: types, defaults and checks.
 
+export * from "./guard.ts";
 export {
   type LearningRate,
   type LearningRateInput,

@@ -4,6 +4,7 @@ import type yaml from "yaml";
 import { DTYPES, type Dtype } from "../dtypes.ts";
 import { PserverError } from "../errors.ts";
 import { FRAGMENT_NAME_LENGTH_MAX } from "../limits.ts";
+import { type GuardInput, type GuardSetting, toGuardSetting } from "./guard.ts";
 import {
   type LearningRate,
   type LearningRateInput,
@@ -67,16 +68,24 @@ export interface ParameterConfig {
   readonly fragment?: string;
   /** How contributions are merged, if not as the job says; only with a fragment. */
   readonly merge?: Merge;
+  /**
+   * A limit for the norms of gradients and contributions that follows the norms before. It is applied before
+   * `gradientScale`. By default that of the job, if it has one.
+   */
+  readonly guard?: GuardSetting;
 }
 
 /**
  * The settings as an object: every entry has a default, and null means absent. The numbers of the rule may stand
  * beside its name: `{optimizer: "adam", beta1: 0.8}`.
  */
-export type ParameterSettings = Partial<Omit<ParameterConfig, "optimizer" | "learningRate">> &
+export type ParameterSettings = Partial<
+  Omit<ParameterConfig, "optimizer" | "learningRate" | "guard">
+> &
   Partial<RuleNumbers> & {
     readonly optimizer?: OptimizerInput;
     readonly learningRate?: LearningRateInput;
+    readonly guard?: GuardInput | "off";
   };
 
 /** Characters of a configuration as text. */
@@ -197,6 +206,7 @@ const KEYS = [
   "allowNonFinite",
   "fragment",
   "merge",
+  "guard",
 ] as const satisfies readonly (keyof ParameterConfig)[];
 
 /** The weight decay of AdamW's paper and of its implementations. */
@@ -223,6 +233,7 @@ function fromSettings(input: unknown): ParameterConfig {
   const isAdamw = optimizer.name === "adamw";
   const clipNorm = settings.optionalNumber("clipNorm", POSITIVE);
   const clipValue = settings.optionalNumber("clipValue", POSITIVE);
+  const guard = settings.get("guard");
   const config: ParameterConfig = {
     optimizer,
     ...(rate === undefined ? {} : { learningRate: toLearningRate(rate) }),
@@ -237,7 +248,9 @@ function fromSettings(input: unknown): ParameterConfig {
     stalenessScaling: settings.flag("stalenessScaling"),
     allowNonFinite: settings.flag("allowNonFinite"),
     ...fragmentOf(settings),
+    ...(guard === undefined ? {} : { guard: toGuardSetting(guard) }),
   };
+  if (config.guard !== undefined && config.guard !== "off") checkGuarded(config);
   if (config.fragment !== undefined) checkInFragment(config);
   if (optimizer.name === "none") checkNone(config);
   if (optimizer.name === "ftrl") checkFtrl(config);
@@ -280,6 +293,12 @@ function checkInFragment({
   if (isStatic) throw badConfig("config.static", expected, isStatic);
   if (clipNorm !== undefined) throw badConfig("config.clipNorm", expected, clipNorm);
   if (stalenessScaling) throw badConfig("config.stalenessScaling", expected, stalenessScaling);
+}
+
+/** Checks what a guarded parameter cannot have: gradients that it takes whatever they are, or none. */
+function checkGuarded({ static: isStatic, allowNonFinite }: ParameterConfig): void {
+  if (isStatic) throw badConfig("config.guard", "none for a static parameter", "one");
+  if (allowNonFinite) throw badConfig("config.guard", "none with allowNonFinite", "one");
 }
 
 /** Joins the rule with its numbers that stand beside it. */

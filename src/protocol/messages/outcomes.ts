@@ -1,6 +1,7 @@
 import { encodeMessage, type Fields, type Message } from "../codec.ts";
+import { type GuardDecision, toGuardAction } from "../config/guard.ts";
 import { type ErrorCode, errorFromWire, isErrorCode, PserverError } from "../errors.ts";
-import { asMap, integerField, listField, textField } from "../fields.ts";
+import { asMap, integerField, listField, numberField, textField } from "../fields.ts";
 import { type Fallback, parseFallbacks, parsePosition } from "./position.ts";
 
 /**
@@ -11,6 +12,8 @@ export interface Outcome {
   readonly n: number;
   readonly seq: number;
   readonly version: number;
+  /** Of a record that was not rejected: that a guard has clipped a gradient in it, or has set it aside. */
+  readonly guard?: GuardDecision;
   readonly code?: ErrorCode;
   readonly message?: string;
 }
@@ -110,12 +113,16 @@ export function throwIfError(fields: Fields): void {
   });
 }
 
+/** An outcome as messages and snapshots hold it. */
+export type OutcomeRow = readonly (number | string | readonly (number | string)[])[];
+
 /**
- * Returns an outcome as messages and snapshots hold it: `[n, seq, version]`, and of a rejection also code and
- * text.
+ * Returns an outcome as messages and snapshots hold it: `[n, seq, version]`, of a rejection also code and text, and of a
+ * record that a guard has changed `[action, norm, limit]`.
  */
-export function outcomeRow(outcome: Outcome): readonly (number | string)[] {
-  const { n, seq, version, code, message } = outcome;
+export function outcomeRow(outcome: Outcome): OutcomeRow {
+  const { n, seq, version, code, message, guard } = outcome;
+  if (guard !== undefined) return [n, seq, version, [guard.action, guard.norm, guard.limit]];
   return code === undefined ? [n, seq, version] : [n, seq, version, code, message ?? ""];
 }
 
@@ -130,10 +137,21 @@ export function parseOutcomeRow(row: unknown): Outcome {
     version: integerField(entry, "version"),
   };
   if (code === undefined) return outcome;
+  if (Array.isArray(code)) return { ...outcome, guard: parseDecision(code) };
   const text = textField(entry, "code");
   return {
     ...outcome,
     code: isErrorCode(text) ? text : "INTERNAL",
     message: textField(entry, "message", TEXT_LENGTH_MAX),
+  };
+}
+
+function parseDecision(row: readonly unknown[]): GuardDecision {
+  const [action, norm, limit] = row;
+  const fields: Fields = { norm, limit };
+  return {
+    action: toGuardAction(action),
+    norm: numberField(fields, "norm"),
+    limit: numberField(fields, "limit"),
   };
 }

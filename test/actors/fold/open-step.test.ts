@@ -12,6 +12,7 @@ import { BlockTable } from "../../../src/actors/fold/block-table.ts";
 import { checkRecord } from "../../../src/actors/fold/check-update.ts";
 import { DeclarationTable } from "../../../src/actors/fold/declaration-table.ts";
 
+import { GuardTable } from "../../../src/actors/fold/guards/guard-table.ts";
 import { RULES_1 } from "../../../src/actors/fold/rules.ts";
 
 import { StepTable } from "../../../src/actors/fold/step-table.ts";
@@ -72,6 +73,9 @@ class SteppedBlock {
       rules: RULES_1,
       steps: new StepTable(),
       declarations: new DeclarationTable(0),
+      guards: new GuardTable(),
+      seq: 1,
+      judged: [],
       trainer: "nobody",
       isAnswerable: true,
       readIndex: readPartIndex,

@@ -33,9 +33,19 @@ const number = fc.oneof(
   fc.float({ noNaN: true }),
 );
 const values = fc.array(number, { minLength: 1, maxLength: 3 });
-const config = fc.record(
-  { learningRate: fc.constantFrom(0.5, -0, 3), allowNonFinite: fc.boolean() },
-  { requiredKeys: [] },
+const learningRate = fc.constantFrom(0.5, -0, 3);
+const config = fc.oneof(
+  fc.record({ learningRate, allowNonFinite: fc.boolean() }, { requiredKeys: [] }),
+  fc.record({
+    learningRate,
+    guard: fc.record({
+      action: fc.constantFrom("reject" as const, "clip" as const, "set-aside" as const),
+      history: fc.constantFrom("trainer" as const, "cohort" as const),
+      window: fc.constant(3),
+      warmup: fc.constant(1),
+      factor: fc.constantFrom(1, 1.5),
+    }),
+  }),
 );
 
 type Step = (journal: JournalWriter) => void;

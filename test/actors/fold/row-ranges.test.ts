@@ -55,6 +55,7 @@ function changeOf(
     norm: 50,
     operation: { op: "grad" },
     behind: 1,
+    clip: 1,
   };
 }
 

@@ -32,6 +32,15 @@ test("a broker that is missing is named, with the streams that it leaves short",
   expect(checkReplicas([short])).toMatchObject([{ status: "warn" }]);
 });
 
+test("a broker that has given no sign for longer than ten seconds is missing, too", () => {
+  const silent = (seconds: number) => {
+    const c = peer("c", { current: false, active: seconds * 1e9 });
+    return reportReplicas([stream("PS_j_0", "a", [peer("b"), c])], 3);
+  };
+  expect(silent(10)).toMatchObject({ missing: [] });
+  expect(silent(11)).toMatchObject({ missing: ["c"], lacking: [{ copies: 2 }] });
+});
+
 test("a copy that is behind does not count, and its broker is not missing", () => {
   const behind = stream("PS_j_0", "a", [peer("b", { current: false, lag: 9 }), peer("c")]);
   expect(reportReplicas([behind], 3)).toMatchObject({ missing: [], lacking: [{ copies: 2 }] });

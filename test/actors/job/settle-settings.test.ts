@@ -4,6 +4,7 @@
 import { expect, test } from "vitest";
 import { SETTINGS_KEY, settleSettings } from "../../../src/actors/job/job-settings.ts";
 
+import { toGuard } from "../../../src/protocol/config/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 const WANTED = { leases: "kv", journalBytesMax: 1 << 24 } as const;
@@ -45,6 +46,29 @@ test("the first host writes the settings, and the next one finds them", async ()
   expect(written).toMatchObject({ shards: 4, replicas: 1 });
   expect(await settle(bucket, 4)).toEqual(written);
   await expect(settle(bucket, 5)).rejects.toMatchObject({ code: "JOB_EXISTS" });
+});
+
+test("a job has the guard of its first host, or none, and no other host can ask for another one", async () => {
+  const deps = (bucket: MemoryBucket) => ({
+    ...{
+      bucket,
+      job: "j",
+      findJournalBytes: () => Promise.reject(new Error("the limit is given")),
+    },
+    hasSnapshots: () => Promise.resolve(false),
+  });
+  const [guard, other] = [toGuard({ factor: 3 }), toGuard({ factor: 4 })];
+  const guarded = new MemoryBucket();
+  expect(await settleSettings(deps(guarded), { ...WANTED, guard })).toMatchObject({ guard });
+  expect(await settleSettings(deps(guarded), WANTED)).toMatchObject({ guard });
+  await expect(settleSettings(deps(guarded), { ...WANTED, guard: other })).rejects.toMatchObject({
+    ...{ code: "JOB_EXISTS", details: { setting: "guard" } },
+  });
+  const plain = new MemoryBucket();
+  expect(await settleSettings(deps(plain), WANTED)).not.toHaveProperty("guard");
+  await expect(settleSettings(deps(plain), { ...WANTED, guard })).rejects.toMatchObject({
+    ...{ code: "JOB_EXISTS", details: { expected: "none" } },
+  });
 });
 
 test("settings that another host is writing are waited for", async () => {

@@ -10,6 +10,7 @@ import {
   type ErrorCode,
   encodeMessage,
   type Fields,
+  type Guard,
   type LifecycleVerb,
   type ParameterInfo,
   PserverError,
@@ -54,6 +55,7 @@ export class Rig {
       readonly hosts?: number;
       readonly synchronization?: SynchronizationInput;
       readonly quotas?: Partial<Quotas>;
+      readonly guard?: Guard;
       readonly maxPayloadBytes?: number;
       readonly journal?: "file" | "memory";
     } = {},
@@ -77,6 +79,7 @@ export class Rig {
           ? {}
           : { maxPayloadBytes: options.maxPayloadBytes }),
         ...(options.quotas === undefined ? {} : { quotas: options.quotas }),
+        ...(options.guard === undefined ? {} : { guard: options.guard }),
       }),
     );
   }
@@ -167,10 +170,11 @@ function hostOf(options: {
   readonly onError?: (error: PserverError) => void;
   readonly synchronization?: SynchronizationInput;
   readonly quotas?: Partial<Quotas>;
+  readonly guard?: Guard;
   readonly maxPayloadBytes?: number;
   readonly journal?: "file" | "memory";
 }): LifecycleService {
-  const { id, synchronization, quotas, ...more } = options;
+  const { id, synchronization, quotas, guard, ...more } = options;
   const { journal = "file", ...others } = more;
   const { maxPayloadBytes = 8 * 1024 * 1024, ...rest } = others;
   return createLifecycle({
@@ -183,6 +187,7 @@ function hostOf(options: {
       leaseMs: LEASE_MS,
       synchronization: toSynchronization(synchronization),
       quotas: quotasOf(quotas),
+      ...(guard === undefined ? {} : { guard }),
     },
     hostId: id,
     maxPayloadBytes,

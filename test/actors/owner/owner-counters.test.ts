@@ -46,6 +46,25 @@ test("records by verb and outcome", () => {
   expect(pushedBytes).toBe(16 + 16 + 12 + 16 + 16);
 });
 
+test("what guards do, by action, and each record once", () => {
+  const counters = counted();
+  for (const action of ["clip", "set-aside"] as const) {
+    const guard = { factor: 2, window: 4, warmup: 1, action };
+    folded.journal.init(new Float32Array(1), { parameter: action, config: { guard } });
+    for (const norm of [1, 9, 9]) {
+      const data = Float32Array.of(norm);
+      const push = folded.journal.push(data, { op: "grad", lr: 1 }, { parameter: action });
+      if (norm === 9) folded.journal.append(push.subject, push.payload);
+    }
+  }
+  folded.run();
+  expect(counters.counted.guarded).toEqual({ clip: 2, "set-aside": 2 });
+  expect(addCounts(counters.counted, counters.counted).guarded).toEqual({
+    clip: 4,
+    "set-aside": 4,
+  });
+});
+
 test("nothing of a shard that is not served: who served it then has counted that", () => {
   isServing = false;
   const counters = counted();

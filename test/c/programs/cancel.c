@@ -1,12 +1,14 @@
 /*
  * Ends what one thread does from another. Arguments: what it does, URL, job. `connect` to a broker that does
- * not answer; `get` of what is never initialized; `save`; `close` while another thread gets. Cancels when it
- * reads a line, and prints what the call said.
+ * not answer; `get` of what is never initialized; `save`; `close` while another thread gets and is
+ * held up. Cancels when it reads a line, and prints what the call said.
  */
 #include <pserver.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "expect.h"
 
@@ -99,6 +101,15 @@ static void calling(pserver_status (*call)(void)) {
   EXPECT_OK(pserver_close(client, -1));
 }
 
+static int gate[2];
+
+/** Holds up the thread that it runs on, between any two of its instructions. */
+static void hold_up(int signal) {
+  char byte;
+  (void)signal;
+  while (read(gate[0], &byte, 1) != 1) continue;
+}
+
 static void closing(void) {
   pserver_client_info info = {.struct_size = sizeof info};
   struct attempt got = {.call = get};
@@ -107,11 +118,16 @@ static void closing(void) {
   begin(&got);
   cancel_when_told();
   pserver_canceller_rearm(canceller);
+  EXPECT(pipe(gate) == 0);
+  EXPECT(signal(SIGUSR1, hold_up) != SIG_ERR);
+  EXPECT(pthread_kill(got.thread, SIGUSR1) == 0);
   begin(&closed);
   while (pserver_describe(client, &info) == PSERVER_OK) sched_yield();
   pserver_cancel(canceller);
   EXPECT(result(&closed) == PSERVER_ERR_ABORTED);
-  /* Calls of other threads on the client have ended, too. */
+  /* Calls of other threads on the client end, too, whenever they come to it. */
+  for (int i = 0; i < 10000; i++) sched_yield();
+  EXPECT(write(gate[1], "", 1) == 1);
   EXPECT(result(&got) == PSERVER_ERR_CLOSED);
 }
 

@@ -286,7 +286,27 @@ static void rejections(void) {
   closed(client);
 }
 
+static void guard_each(const struct published *message) {
+  static const char *const actions[] = {"clip", "set-aside", "set-aside"};
+  if (serve(message) || !is_record(message)) return;
+  uint64_t n = number_in(message, "n");
+  stored_after(1, message, 1, n);
+  guarded_after(2, message, n, actions[n - 1]);
+  guarded_after(3, message, n, actions[n - 1]);
+}
+
+static void guarded(void) {
+  pserver_client_stats stats = {.struct_size = sizeof stats};
+  begin(guard_each);
+  pserver_client *client = connected(0);
+  for (int i = 0; i < 3; i++) EXPECT_OK(push(client, 3000));
+  EXPECT_OK(pserver_stats(client, &stats));
+  EXPECT(stats.clipped == 1 && stats.set_aside == 2);
+  closed(client);
+}
+
 const struct scenario outcome_scenarios[] = {
+    {"what a guard clips or sets aside is no error, and is counted once", guarded},
     {"an outcome is asked for 1 s after the PubAck, and then each second", asks},
     {"a question is for what is due in a shard, at the highest of their positions",
      asks_for_what_is_due},

@@ -290,6 +290,22 @@ static void refused(void) {
   closed(client);
 }
 
+static void told_pinned(void) {
+  pserver_parameter_details *list;
+  size_t count;
+  pserver_client *client = connected_to_rounds(count_all);
+  EXPECT_OK(pserver_list_details(client, &list, &count, 3000));
+  EXPECT(count == 1 && list[0].pinned && list[0].first_shard == 0 && list[0].shards == job.shards);
+  pserver_list_details_release(list, count);
+  closed(client);
+  begin(count_all);
+  client = connected(0);
+  EXPECT_OK(pserver_list_details(client, &list, &count, 3000));
+  EXPECT(count == 1 && !list[0].pinned);
+  pserver_list_details_release(list, count);
+  closed(client);
+}
+
 static void exits(void) {
   uint64_t round;
   pserver_client *client = connected_to_rounds(count_all);
@@ -316,4 +332,5 @@ const struct scenario round_scenarios[] = {
     {"a fragment is not read before it has the version", waits_for_versions},
     {"calls for rounds are refused in other jobs, and with wrong arguments", refused},
     {"a trainer that exits the rounds enters them again with its next contribution", exits},
+    {"details tell whether all blocks of a parameter are on one shard", told_pinned},
     {NULL, NULL}};

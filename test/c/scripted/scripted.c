@@ -274,9 +274,12 @@ void error_at(int64_t delay_ms, const struct published *message, const char *cod
   draft_after(delay_ms, message->reply, &draft);
 }
 
-/** `version`: of a block, or the round of a contribution; 0: none. */
-static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome outcome, uint64_t version,
-                         const char *text) {
+/**
+ * `version`: of a block, or the round of a contribution; 0: none. `guard`: what a guard has done about a record that was
+ * not rejected; NULL: nothing.
+ */
+static void tell_guarded(int64_t delay_ms, const char *subject, struct outcome outcome, uint64_t version,
+                         const char *text, const char *guard) {
   struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "shard", outcome.shard);
@@ -284,7 +287,7 @@ static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome o
   ps_draft_whole(&draft, "session", outcome.session);
   ps_draft_key(&draft, "outcomes");
   ps_pack_list(&draft, 1);
-  ps_pack_list(&draft, outcome.code == NULL ? 3 : 5);
+  ps_pack_list(&draft, outcome.code != NULL ? 5 : guard != NULL ? 4 : 3);
   ps_pack_whole(&draft, outcome.n);
   ps_pack_whole(&draft, outcome.seq);
   ps_pack_whole(&draft, version);
@@ -292,7 +295,18 @@ static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome o
     ps_pack_text(&draft, outcome.code, strlen(outcome.code));
     ps_pack_text(&draft, text, strlen(text));
   }
+  if (guard != NULL) {
+    ps_pack_list(&draft, 3);
+    ps_pack_text(&draft, guard, strlen(guard));
+    msgpack_pack_double(&draft.packer, 8.5);
+    msgpack_pack_double(&draft.packer, 2.25);
+  }
   draft_after(delay_ms, subject, &draft);
+}
+
+static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome outcome, uint64_t version,
+                         const char *text) {
+  tell_guarded(delay_ms, subject, outcome, version, text, NULL);
 }
 
 static const char answers_inbox[] = "_INBOX_mnist.t.life.applied";
@@ -317,6 +331,15 @@ static void tell_settled(int64_t delay_ms, const struct published *record, uint6
 void settled_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *code,
                    const char *text) {
   tell_settled(delay_ms, record, seq, code == NULL ? 2 : 0, code, text);
+}
+
+void guarded_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *action) {
+  struct outcome outcome = {.session = number_in(record, "session"),
+                            .shard = shard_in(record),
+                            .generation = 1,
+                            .n = number_in(record, "n"),
+                            .seq = seq};
+  tell_guarded(delay_ms, answers_inbox, outcome, 2, "", action);
 }
 
 void counted_after(int64_t delay_ms, const struct published *record, uint64_t seq, uint64_t round) {

@@ -137,6 +137,8 @@ void applied_after(int64_t delay_ms, const struct published *record, uint64_t se
 /** The outcome of a record: `code` NULL for applied, else with a text. */
 void settled_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *code,
                    const char *text);
+/** The outcome of a record that a guard has clipped or set aside. */
+void guarded_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *action);
 /** The applied outcome of a part of a contribution, which counts in this round; 0: it does not complete it. */
 void counted_after(int64_t delay_ms, const struct published *record, uint64_t seq, uint64_t round);
 /** Replies with the version of a fragment, in a shard at a position, and with accounts whose numbers ascend. */

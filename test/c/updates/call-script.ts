@@ -45,9 +45,10 @@ function callLines(job: CallJob, call: SentCall): readonly Words[] {
     }
     case "contribute": {
       const { base, steps, tokens, stepMs = "-", form = "displacement", encoding = "-" } = call;
-      const { fragment, values } = call;
+      const { fragment, values, exact = [] } = call;
       const work = [text(fragment), base, steps, tokens, stepMs, form, encoding];
-      const head = ["contribute", ...work, values.length];
+      const flags = values.map(({ name }) => (exact.includes(name) ? "1" : "0")).join("");
+      const head = ["contribute", ...work, flags, values.length];
       return [head, ...values.map((given) => words(job, given))];
     }
     default: {

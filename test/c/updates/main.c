@@ -13,8 +13,8 @@
  *   push <alpha> <beta> <encoding or ->       and a line <values>
  *   part <alpha> <beta> <encoding or -> <rank> <indices> ...    and a line <values>
  *   create <rank> <size> ...                  and a line <values>
- *   contribute <fragment> <base> <steps> <tokens> <ms of a step or -> <form> <encoding or -> <count>
- *                                             and as many lines <values>
+ *   contribute <fragment> <base> <steps> <tokens> <ms of a step or -> <form> <encoding or -> <exact> <count>
+ *                                             and as many lines <values>; <exact> has 1 or 0 for each
  *
  * <values> is <name> <type> <elements or ->, lists of rows and indices have commas.
  */
@@ -250,11 +250,13 @@ static pserver_status create(const struct line *head, struct line *line) {
 
 static pserver_status contribute(const struct line *head, struct line *line) {
   size_t bytes;
-  size_t count = strtoull(head->words[8], NULL, 10);
+  size_t count = strtoull(head->words[9], NULL, 10);
   const char **names = calloc(count, sizeof *names);
   pserver_tensor *tensors = calloc(count, sizeof *tensors);
-  EXPECT(names != NULL && tensors != NULL);
+  bool *exact = calloc(count, sizeof *exact);
+  EXPECT(names != NULL && tensors != NULL && exact != NULL);
   for (size_t i = 0; i < count; i++) {
+    exact[i] = head->words[8][i] == '1';
     EXPECT(read_line(line));
     names[i] = read_values(line, &tensors[i]);
   }
@@ -269,6 +271,7 @@ static pserver_status contribute(const struct line *head, struct line *line) {
   if (strcmp(head->words[5], "-") != 0) work.step_ms = strtod(head->words[5], NULL);
   if (strcmp(head->words[6], "parameters") == 0) work.form = PSERVER_PARAMETERS;
   work.encoding = encoding_of(head->words[7]);
+  work.exact = exact;
   /* Its outcome is waited for. */
   pserver_status status = pserver_contribute(client, names, tensors, count, &work, 500, &round);
   for (size_t i = 0; i < count; i++) {
@@ -278,6 +281,7 @@ static pserver_status contribute(const struct line *head, struct line *line) {
   free(fragment);
   free(names);
   free(tensors);
+  free(exact);
   return status;
 }
 

@@ -140,17 +140,33 @@ function updates(shards: JobStatus["shards"]): string | undefined {
   return lines.find((text) => /^ {2}updates/.test(text))?.replace(/^ {2}updates +/, "");
 }
 
+const NO_GUARDED = { reject: 0, clip: 0, "set-aside": 0 };
+
 test("updates are those of all shards together", () => {
   const shards = [0, 1].map((shard) => ({
     shard,
     state: "serving",
-    updates: { applied: 6_000 + shard, rejected: shard },
+    updates: { applied: 6_000 + shard, rejected: shard, guarded: NO_GUARDED },
   }));
   expect(updates(shards)).toBe("12,001 applied, 1 rejected by the present owners");
 });
 
+test("what guards have done is told of all shards together", () => {
+  const shards = [1, 2_000].map((count, shard) => ({
+    ...{ shard, state: "serving" },
+    updates: {
+      applied: 0,
+      rejected: 0,
+      guarded: { ...NO_GUARDED, clip: count, "set-aside": shard },
+    },
+  }));
+  expect(updates(shards)).toBe(
+    "0 applied, 0 rejected by the present owners; by guards: 2,001 clipped, 1 set aside",
+  );
+});
+
 test("updates of shards that do not tell, or have not caught up, are not known", () => {
-  const told = { applied: 5, rejected: 0 };
+  const told = { applied: 5, rejected: 0, guarded: NO_GUARDED };
   const serving = { shard: 0, state: "serving", updates: told };
   const behind = { shard: 1, state: "catching-up", updates: told };
   const unowned = { shard: 2, state: "unowned" };

@@ -18,7 +18,9 @@ function shard(
   rejected: number,
   journalBytes: number,
 ) {
-  return { shard: number, state: "serving", seq, updates: { applied, rejected }, journalBytes };
+  const guarded = { reject: 0, clip: 0, "set-aside": 0 };
+  const updates = { applied, rejected, guarded };
+  return { shard: number, state: "serving", seq, updates, journalBytes };
 }
 
 describe("rates", () => {

@@ -6,6 +6,7 @@ import {
   checkBrokerMemory,
   checkDamagedReplicas,
   checkDiskSpace,
+  checkGuarded,
   checkJetStream,
   checkJournals,
   checkLimits,
@@ -151,6 +152,16 @@ test("names the fullest journal once it is three quarters full", () => {
 test("a broker without JetStream is a failure", async () => {
   const connection = { info: { jetstream: false } } as unknown as NatsConnection;
   expect(await checkJetStream(connection, "j", 1000)).toMatchObject([{ status: "fail" }]);
+});
+
+test("updates above the limits of guards are a warning that says how to find them", () => {
+  const updates = { applied: 1, rejected: 0, guarded: { reject: 0, clip: 3, "set-aside": 1 } };
+  const checks = checkGuarded("j", [{ shard: 0, state: "serving", updates }]);
+  expect(checks).toMatchObject([{ name: "guards", status: "warn" }]);
+  expect(checks[0]?.message).toContain("3 by clip, 1 by set-aside");
+  expect(checks[0]?.advice).toContain("pserver find guarded --job j");
+  const none = { applied: 1, rejected: 5, guarded: { reject: 0, clip: 0, "set-aside": 0 } };
+  expect(checkGuarded("j", [{ shard: 0, state: "serving", updates: none }])).toEqual([]);
 });
 
 describe("shards", () => {

@@ -43,6 +43,20 @@ test("a sender that is too long keeps its session and number", () => {
   expect(line).toContain("  eva…ame/8:1042  ");
 });
 
+test("what a guard has done is told, with norm and limit where there is no room beside the others", () => {
+  const guard = { norm: 15.94, limit: 3.5, median: 1.25, norms: 32, others: 0, entry: 0 };
+  const reason = "norm 15.94 above 3.5, median 1.25 of 32";
+  const clipped = event({ guard: { ...guard, action: "clip" } });
+  const aside = event({ outcome: { kind: "set-aside" }, guard: { ...guard, action: "set-aside" } });
+  const [, , first, second, third, fourth] = linesOf(80, clipped, aside);
+  expect(first).toMatch(/ clipped$/);
+  expect(second).toMatch(new RegExp(`^ +clipped: ${reason}$`));
+  expect(third).toMatch(/ aside$/);
+  expect(fourth).toMatch(new RegExp(`^ +set aside: ${reason}$`));
+  const told = note({ fragment: "f" }, { guard: { ...guard, others: 2, action: "clip" } });
+  expect(linesOf(200, told)[2]).toContain(`fragment="f" (clipped: ${reason}, and 2 more norms`);
+});
+
 test("values that are not finite are told in any width, and least and largest only together", () => {
   const { block } = event();
   const statistics = { norm: 1, min: 0, max: 1, mean: 0.5, zeros: 0, nonFinite: 12 };

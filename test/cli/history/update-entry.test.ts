@@ -21,12 +21,30 @@ test("a gradient", () => {
   });
 });
 
+const GUARD = {
+  action: "set-aside",
+  norm: 15.94,
+  limit: 3,
+  median: 1,
+  norms: 32,
+  others: 0,
+  entry: 0,
+} as const;
+
+test("what a guard has decided", () => {
+  expect(updateEntry(event({ outcome: { kind: "set-aside" }, guard: GUARD }))).toMatchObject({
+    ...{ outcome: "set-aside", guard: "set-aside", norm: 15.94, limit: 3, median: 1, norms: 32 },
+  });
+  expect(updateEntry(note({ fragment: "f" }, { guard: GUARD }))).toMatchObject({ norm: 15.94 });
+});
+
 test("every entry has its column", () => {
   const kinds = [
     event(),
     note({ loss: 1 }),
     event({ outcome: { kind: "rejected", code: "LATE", message: "late" } }),
     event({ outcome: { kind: "repeated", seq: 7 } }),
+    event({ outcome: { kind: "set-aside" }, guard: GUARD }),
   ];
   for (const each of kinds) {
     for (const name of Object.keys(updateEntry(each))) expect(CSV_COLUMNS).toContain(name);

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { hostArguments, toHostSettings } from "../../../src/cli/options/host-options.ts";
 import {
+  parseGuard,
   parseId,
   parseJob,
   parseSize,
@@ -85,6 +86,15 @@ test("flags of a host become its settings, and arguments of another", () => {
     ...["--shards", "8", "--journal", "memory"],
     ...["--journal-limit", "16777216", "--retain", "1024", "--model-dir", "/m"],
   ]);
+});
+
+test("a guard is checked, becomes a setting, and goes to other hosts as it was given", () => {
+  const flags = { job: "j", guard: '{"factor": 3, "action": "clip"}' };
+  expect(toHostSettings(flags).guard).toMatchObject({ factor: 3, action: "clip", window: 32 });
+  expect(hostArguments(flags)).toEqual(["--guard", flags.guard]);
+  expect(parseGuard("off")).toBe("off");
+  expect(() => parseGuard('{"factor": 0}')).toThrow("--guard.factor: expected a finite number");
+  expect(() => parseGuard("{")).toThrow(/expected text in JSON or YAML/);
 });
 
 test("flags of steps become a setting, and arguments of another host", () => {

@@ -58,6 +58,11 @@ describe("pserver run", () => {
     [["--restarts", "-1", "--", "sh"], 128, "a whole number from 0 to 1000"],
     [["sh", "-c", "true"], 128, "unknown option '-c'"],
     [["--sync", "ssp", "--", "sh"], 128, "--sync ssp: expected --staleness; received none"],
+    [
+      ["-n", "2", "--sync", "diloco", "--", "no-such"],
+      3,
+      'a program on the PATH; received "no-such"',
+    ],
     [["--save", "m.xyz", "--", "sh"], 3, 'or in / for a directory; received "m.xyz"'],
     [["--", "no-such-program"], 3, 'a program on the PATH; received "no-such-program"'],
     [["--", "./no-such-program"], 3, 'an executable file; received "./no-such-program"'],

@@ -15,7 +15,7 @@ afterEach(() => rm(home, { recursive: true, force: true }));
 
 const STATS = {
   trainer: "trainer-2",
-  ...{ calls: 12, failed: {}, records: 30, resent: 0, reads: 1 },
+  ...{ calls: 12, failed: {}, records: 30, resent: 0, clipped: 0, setAside: 0, reads: 1 },
   ...{ sentBytes: 2_048, receivedBytes: 0, reconnects: 0 },
 };
 
@@ -46,8 +46,9 @@ test("a line says what a client has done, and no zeros of what went wrong", () =
     "trainer-2: 12 calls; 30 records; 1 read; 2 KiB sent, 0 B received",
   );
   const failed = { TIMEOUT: 2, BUSY: 1 };
-  expect(describeStats({ ...STATS, failed, resent: 3, reconnects: 1 })).toBe(
-    "trainer-2: 12 calls; failed: TIMEOUT 2, BUSY 1; 30 records, 3 sent again; 1 read; " +
+  const guarded = { clipped: 4, setAside: 5 };
+  expect(describeStats({ ...STATS, failed, ...guarded, resent: 3, reconnects: 1 })).toBe(
+    "trainer-2: 12 calls; failed: TIMEOUT 2, BUSY 1; 30 records, 3 sent again; 4 clipped; 5 set aside; 1 read; " +
       "2 KiB sent, 0 B received; 1 reconnection",
   );
 });

@@ -286,6 +286,18 @@ export const callVectors: readonly CallVector[] = [
       },
     ],
   },
+  {
+    what: "a contribution of which some tensors are sent as they are",
+    job: job([PIECES, ONE, FINE], { synchronization: DILOCO }),
+    calls: [
+      {
+        kind: "contribute",
+        fragment: "f",
+        ...{ base: 1, steps: 2, tokens: 3, encoding: "int8", exact: [ONE.name, FINE.name] },
+        values: [PIECES, ONE, FINE].map(whole),
+      },
+    ],
+  },
 ];
 
 /** As many parameters of one block, all in one shard. */

@@ -15,6 +15,8 @@ test("a client counts what it does, also what fails and what is lost", async () 
     failed: {},
     records: 0,
     resent: 0,
+    clipped: 0,
+    setAside: 0,
     reads: 0,
     reconnects: 0,
   });
@@ -68,7 +70,7 @@ test("a run prints what its trainers have done, and keeps nothing of it", async 
     stats: ["trainer-0", "trainer-1"].map((trainer) => ({
       trainer,
       ...{ calls: expect.any(Number), failed: { UNKNOWN_PARAMETER: 1 }, resent: 0, reconnects: 0 },
-      ...{ records: expect.any(Number), reads: expect.any(Number) },
+      ...{ records: expect.any(Number), clipped: 0, setAside: 0, reads: expect.any(Number) },
       ...{ sentBytes: expect.any(Number), receivedBytes: expect.any(Number) },
     })),
   });

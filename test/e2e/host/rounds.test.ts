@@ -129,6 +129,32 @@ test("a barrier is a full quorum, and a learner that leaves is not waited for", 
   expect(second.tensors.map(({ data }) => data[0])).toEqual([-5, -5]);
 });
 
+test("some tensors are sent and read as they are, others in an encoding", async () => {
+  const job = await startJob({ quorum: 1 });
+  await job.host();
+  const client = await job.trainer("a");
+  await initialize(client);
+  const third = Math.fround(1 / 3);
+  const mode = { encoding: "int8", exact: ["small"] } as const;
+  const mixed = all(third);
+  mixed["large"]?.fill(1, 0, 1);
+  await client.contribute("f", mixed, { base: 0, ...WORK, ...mode });
+  const held = await client.pullFragment("f", { minVersion: 1 });
+  const read = await client.pullFragment("f", mode);
+  const ofSecond = ({ tensors }: typeof held): (readonly [string, unknown])[] =>
+    tensors.map(({ name, data }) => [name, data[1]]);
+  const [large] = held.tensors;
+  expect(large?.data[1]).not.toBe(-third);
+  expect(ofSecond(held)[1]).toEqual(["small", -third]);
+  expect(ofSecond(read)).toEqual([
+    ["large", expect.closeTo(Number(large?.data[1]), 2)],
+    ["small", -third],
+  ]);
+  await expect(client.pullFragment("f", { exact: ["z"] })).rejects.toMatchObject({
+    code: "BAD_VALUE",
+  });
+});
+
 describe("hosts that die", () => {
   test("lose no contribution and count none twice, in whatever state the round is", async () => {
     const job = await startJob({ quorum: 2, weights: "uniform", merge: "mean" });

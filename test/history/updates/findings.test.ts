@@ -26,6 +26,16 @@ function gradient(seq: number, given: Given): UpdateEvent {
   };
 }
 
+test("guarded: what a guard has rejected, clipped or set aside", () => {
+  const guard = { norm: 9, limit: 2, median: 1, norms: 8, others: 0, entry: 0 };
+  const detect = detectorOf("guarded", { deviations: 6, behind: 10 });
+  for (const action of ["reject", "clip", "set-aside"] as const) {
+    const mark = { action, ...guard };
+    expect(detect({ ...gradient(1, {}), guard: mark })).toMatchObject({ kind: "guarded", mark });
+  }
+  expect(detect(gradient(1, { norm: 1e9 }))).toBeUndefined();
+});
+
 /** The numbers of the updates that are found. */
 function found(kind: FindingKind, updates: readonly Given[]): number[] {
   const detect = detectorOf(kind, { deviations: 6, behind: 10 });

@@ -45,6 +45,7 @@ export const anySettings: fc.Arbitrary<ParameterSettings> = fc.record(
     static: flag,
     stalenessScaling: flag,
     allowNonFinite: flag,
+    guard: fc.constant("off" as const),
   },
   { requiredKeys: [] },
 );

@@ -18,6 +18,8 @@ export interface OwnerFaults {
   readonly forgetsAccounts?: boolean;
   /** Leaves out of its snapshots from which versions trainers have contributed. */
   readonly forgetsBases?: boolean;
+  /** Its snapshots lack the norms that guards compare with. */
+  readonly forgetsNorms?: boolean;
   /** Closes rounds with contributions that it has not folded. */
   readonly closesAhead?: boolean;
   /** Leaves every tenth record out. */
@@ -142,7 +144,7 @@ export class RoundOwner {
   #damaged(state: ReturnType<Shard["saveState"]>): Fields {
     const { fragments } = state;
     if (fragments === undefined) return { ...state };
-    const { forgetsParts, forgetsAccounts, forgetsBases } = this.#faults;
+    const { forgetsParts, forgetsAccounts, forgetsBases, forgetsNorms } = this.#faults;
     return {
       ...state,
       fragments: {
@@ -154,6 +156,7 @@ export class RoundOwner {
         ledger: forgetsAccounts ? [] : fragments.ledger,
         open: forgetsParts ? [] : fragments.open,
       },
+      ...(forgetsNorms ? { norms: [] } : {}),
     };
   }
 }

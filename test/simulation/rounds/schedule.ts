@@ -33,6 +33,7 @@ export interface ScheduleReport {
   readonly restarts: number;
   readonly takeOvers: number;
   readonly inParts: number;
+  readonly clipped: number;
 }
 
 /** A message that may reach the journal, later, more than once or never. */
@@ -80,6 +81,9 @@ class World implements OwnerWorld {
       weights: "uniform",
       ...late,
     } as const;
+    const history = random.chance(0.5) ? ("trainer" as const) : ("cohort" as const);
+    const guard = { action: "clip", factor: 1, window: 4, warmup: 1, history } as const;
+    const guarded = random.chance(0.8) ? { guard } : {};
     const synchronization = toSynchronization({ ...settings, merge: "mean" });
     writer.host({ verb: "rules", rules: CURRENT_RULES, synchronization });
     for (const [parameter, count] of [
@@ -89,7 +93,7 @@ class World implements OwnerWorld {
       writer.init(new Float32Array(count), {
         trainer: "init",
         parameter,
-        config: { fragment: "f", ...DESCENT },
+        config: { fragment: "f", ...DESCENT, ...guarded },
       });
     }
     this.#members(TRAINERS);
@@ -232,6 +236,7 @@ class World implements OwnerWorld {
       inParts: this.#learners
         .flatMap(({ sent }) => sent)
         .filter(({ records }) => records.length > 1).length,
+      clipped: history.clipped,
     };
   }
 }
@@ -243,8 +248,10 @@ class History {
   /** The contributions that counted, by the records that completed them, with the round that each was told. */
   readonly #counted = new Map<
     number,
-    { readonly sent: SentContribution; readonly round: number }
+    { readonly sent: SentContribution; readonly round: number; readonly value: number }
   >();
+  /** How many contributions guards have clipped. */
+  clipped = 0;
   readonly #merged = new Map<SentContribution, number>();
   #value = 0;
   #broken: Error | undefined;
@@ -264,7 +271,9 @@ class History {
       promise(sent !== undefined, () => `record ${seq} counts, which nobody has sent`);
       const again = [...this.#counted.values()].some((each) => each.sent === sent);
       promise(!again, () => `contribution ${sent.id} of ${sent.trainer} counts twice`);
-      this.#counted.set(seq, { sent, round });
+      const { norm = 1, limit = 1 } = folded.outcome.guard ?? {};
+      if (limit < norm) this.clipped += 1;
+      this.#counted.set(seq, { sent, round, value: (sent.value * limit) / norm });
     }
     if (folded.kind === "host" && folded.closed !== undefined) this.#close(folded.closed);
   }
@@ -285,7 +294,7 @@ class History {
       );
       promise(!this.#merged.has(counted.sent), () => `record ${seq} is merged twice`);
       this.#merged.set(counted.sent, round);
-      sum += counted.sent.value;
+      sum += counted.value;
     }
     if (merged.length > 0) this.#value -= sum / merged.length;
   }

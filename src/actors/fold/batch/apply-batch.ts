@@ -141,13 +141,18 @@ class RunApplication {
   /** Whether the arithmetic of an entry is that of another one. `isAlike`: however many updates the blocks have had. */
   #isLike(first: number, place: number, isAlike: boolean): boolean {
     const { norms } = this.#run;
-    const { blocks, behind } = this.#change;
+    const { blocks, behind, clips } = this.#change;
     const lead = blocks[first] as BlockActor;
     const block = blocks[place] as BlockActor;
     if (block.kind !== lead.kind || (!isAlike && block.updates !== lead.updates)) return false;
     if (behind !== undefined && behind[place] !== behind[first]) return false;
-    if (norms === undefined) return true;
-    return gradientScale(block.config, norms[place]) === gradientScale(lead.config, norms[first]);
+    if (norms === undefined && clips === undefined) return true;
+    return this.#scaleOf(block, place) === this.#scaleOf(lead, first);
+  }
+
+  /** Returns by what the gradient of an entry is multiplied before it is clipped by value. */
+  #scaleOf({ config }: BlockActor, place: number): number {
+    return gradientScale(config, this.#run.norms?.[place], this.#change.clips?.[place]);
   }
 
   /** Changes the entries from `first` to `end`, whose arithmetic is the same. */
@@ -258,14 +263,14 @@ class RunApplication {
   }
 
   /** Scales and clips the gradients in the scratch. */
-  #shape({ config }: BlockActor, { first, elements }: Group): void {
+  #shape(lead: BlockActor, { first, elements }: Group): void {
     const { memory } = this.#context;
-    const scale = gradientScale(config, this.#run.norms?.[first]);
+    const scale = this.#scaleOf(lead, first);
     const dtype = this.#computed;
     if (!isFullFloat(dtype)) {
       throw new PserverError("INTERNAL", `expected floats to be scaled; received ${dtype}`);
     }
-    shapeGradient(memory.kernels, dtype, memory.scratch, elements, scale, config.clipValue);
+    shapeGradient(memory.kernels, dtype, memory.scratch, elements, scale, lead.config.clipValue);
   }
 
   #update(rule: RuleRun, group: Group): void {

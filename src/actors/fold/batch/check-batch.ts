@@ -18,6 +18,7 @@ import {
   type RecordContext,
 } from "../check-update.ts";
 import { decodedElements } from "../elements.ts";
+import { judgeNorm } from "../guards/judge.ts";
 import { MEASURED } from "../statistics.ts";
 import { measureRun } from "./measure-run.ts";
 import {
@@ -68,7 +69,7 @@ export function checkBatch(
 }
 
 /** A run that fits its blocks, before its values are checked. */
-type CheckedRun = Omit<RunChange, "run" | "measured">;
+type CheckedRun = Omit<RunChange, "run" | "measured" | "clips">;
 
 /** Runs the check of entry after entry of a run; @throws BatchFault naming the entry. */
 function eachEntry(
@@ -252,8 +253,16 @@ function checkValues(context: RecordContext, checked: CheckedRun): RunChange {
   const { memory } = context;
   const { sent, blocks, created, behind } = checked;
   const run = decoded(context, sent);
-  const measured = context.measures ? measureRun(memory, run) : undefined;
-  const change = { sent, run, blocks, created, behind, measured };
+  // The norms of contributions are those of whole tensors, which may have come in several records.
+  const isGuarded =
+    sent.operation?.op === "grad" &&
+    context.fragment === undefined &&
+    blocks.some((block) => context.guards.of(block) !== undefined);
+  const measured = context.measures || isGuarded ? measureRun(memory, run) : undefined;
+  if (isGuarded && measured === undefined) {
+    throw new PserverError("INTERNAL", "the elements of a gradient cannot be measured");
+  }
+  const change = { sent, run, blocks, created, behind, clips: undefined, measured };
   const { dtype, encoding, values: bytes, norms } = run;
   if (dtype === "bool" && !areBools(memory, { dtype, bytes })) {
     eachEntry(context, sent, (place, offsets) => {
@@ -261,14 +270,22 @@ function checkValues(context: RecordContext, checked: CheckedRun): RunChange {
       if (!areBools(memory, values)) throw noBools("values", values);
     });
   }
-  if (norms === undefined && isAllFinite(measured)) return change;
-  if (
+  const areFinite =
     norms === undefined &&
-    measured === undefined &&
-    allFinite(memory, { dtype, encoding, bytes })
-  ) {
-    return change;
-  }
+    (measured === undefined
+      ? allFinite(memory, { dtype, encoding, bytes })
+      : isAllFinite(measured));
+  if (!areFinite) checkEntriesFinite(context, change);
+  if (!isGuarded || measured === undefined) return change;
+  return { ...change, clips: judgeEntries(context, change, measured) };
+}
+
+/** @throws BatchFault naming the entry with a NaN or an infinity, if its parameter does not allow such. */
+function checkEntriesFinite(
+  context: RecordContext,
+  { sent, run, blocks, created, measured }: RunChange,
+): void {
+  const { dtype, encoding, norms } = run;
   eachEntry(context, sent, (place, offsets) => {
     const { config } = blocks[place] ?? (created[place] as NewBlock).declared;
     if (config.allowNonFinite) return;
@@ -276,11 +293,28 @@ function checkValues(context: RecordContext, checked: CheckedRun): RunChange {
     const values = entryBytes(run, place, offsets);
     const passes =
       measured === undefined
-        ? allFinite(memory, { dtype, encoding, bytes: values })
+        ? allFinite(context.memory, { dtype, encoding, bytes: values })
         : measured[place * MEASURED + NON_FINITE] === 0;
     if (!passes) throw nonFinite("values", values.length);
   });
-  return change;
+}
+
+/** Judges the norms of the entries; returns by what each is multiplied, undefined if it is 1 for all. */
+function judgeEntries(
+  context: RecordContext,
+  { sent, blocks }: RunChange,
+  measured: Float64Array,
+): Float64Array | undefined {
+  let clips: Float64Array | undefined;
+  eachEntry(context, sent, (place) => {
+    const block = blocks[place] as BlockActor;
+    const norm = Math.sqrt(measured[place * MEASURED] as number);
+    const clip = judgeNorm(context, block, norm, { run: sent, place });
+    if (clip === 1) return;
+    clips ??= new Float64Array(blocks.length).fill(1);
+    clips[place] = clip;
+  });
+  return clips;
 }
 
 /** Returns a run with decoded values. @throws BatchFault naming the entry whose groups no client writes. */

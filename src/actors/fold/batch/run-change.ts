@@ -41,7 +41,10 @@ export interface RunChange {
   readonly created: readonly NewBlock[];
   /** For each entry the divisor of the learning rate because of staleness; undefined if it is 1 for all. */
   readonly behind: Float64Array | undefined;
-  /** Results of measuring each entry, {@link MEASURED} numbers one after the other; absent unless somebody observes. */
+  /** For each entry by what its guard has it multiplied; undefined if it is 1 for all. */
+  readonly clips: Float64Array | undefined;
+  /** Results of measuring each entry, {@link MEASURED} numbers one after the other; absent unless somebody observes or
+   * a guard asks for the norms. */
   readonly measured: Float64Array | undefined;
 }
 
@@ -176,7 +179,8 @@ export function entryChange(change: RunChange, place: number, offsets: EntryOffs
   if (operation.op === "mix") return { kind: "mix", ...pushed, operation };
   const seen = run.seen?.[place];
   const named = seen === undefined || seen === 0 ? operation : { ...operation, seen };
-  return { kind: "gradient", ...pushed, operation: named, behind: change.behind?.[place] ?? 1 };
+  const [behind, clip] = [change.behind?.[place] ?? 1, change.clips?.[place] ?? 1];
+  return { kind: "gradient", ...pushed, operation: named, behind, clip };
 }
 
 /** Returns what an entry is in its record, if it was decoded. */

@@ -13,8 +13,15 @@ import type { BlockActor } from "../block-actor.ts";
 import type { BlockTable } from "../block-table.ts";
 import type { RecordContext } from "../check-update.ts";
 import type { DeclarationTable } from "../declaration-table.ts";
+import { GuardRejection, judgeNorm, verdictOf } from "../guards/judge.ts";
 import type { StepTable } from "../step-table.ts";
-import { addSquares, addToMeans, applyMerged, discardSums } from "./displacement.ts";
+import {
+  addSquares,
+  addToMeans,
+  applyMerged,
+  discardSums,
+  type TensorNorms,
+} from "./displacement.ts";
 import type { Fragment, FragmentTable, RoundContribution } from "./fragment-table.ts";
 import { encodePart } from "./open-contributions.ts";
 
@@ -43,7 +50,7 @@ class DroppedContribution extends PserverError {}
  * Takes a contribution, or a part of one: it counts in the open round of its fragment once it is complete. After a
  * rejection all its parts are forgotten, and nothing else has changed but the account of the trainer.
  * @throws the rejection: UNSUPPORTED, NOT_MEMBER, BAD_MESSAGE, BAD_VALUE, UNKNOWN_PARAMETER, NOT_INITIALIZED,
- * STALE_EPOCH, BAD_INDEX, BAD_DTYPE, BAD_LENGTH, NON_FINITE, LATE or BUSY.
+ * STALE_EPOCH, BAD_INDEX, BAD_DTYPE, BAD_LENGTH, NON_FINITE, LATE, BUSY or GUARDED.
  */
 export function contribute(
   fold: FragmentFold,
@@ -61,7 +68,8 @@ export function contribute(
     return { contribution, round };
   } catch (error) {
     fold.fragments.open.drop(trainer, contribution.id);
-    if (error instanceof DroppedContribution) count(fold, trainer, contribution, "dropped");
+    const isWhole = error instanceof DroppedContribution || error instanceof GuardRejection;
+    if (isWhole) count(fold, trainer, contribution, "dropped");
     throw error;
   }
 }
@@ -104,11 +112,12 @@ function take(
   }
   const earlier = parts === 1 ? [] : fragments.open.partsOf(trainer);
   const whole: Whole = { context, header, message, own: part, runs, earlier };
-  const norms = checkWhole(fold, whole, contribution);
+  const measured = checkWhole(fold, whole, contribution);
   const fragment = fragments.obtain(contribution.fragment);
   const behind = checkFresh(fragment, trainer, contribution, settings);
+  const tensors = checkNorms(fold, context, measured);
   const counted = behind === 0 ? weight : weight / (1 + settings.lateDecay * behind);
-  addToRound(fold, fragment, whole, contribution, { weight: counted, norms, seq });
+  addToRound(fold, fragment, whole, contribution, { weight: counted, tensors, seq });
   fragments.open.drop(trainer);
   count(fold, trainer, contribution, "processed");
   return fragment.version + 1;
@@ -241,6 +250,34 @@ function checkFresh(
   throw new DroppedContribution("BUSY", text);
 }
 
+/**
+ * Passes if the norms of a contribution's tensors are finite, unless their parameters allow others, and if the guards let
+ * it count; returns them as they count. A contribution that is set aside is rejected as well, because its trainer must not
+ * wait for a round with it.
+ * @throws NON_FINITE; GUARDED as a {@link GuardRejection}.
+ */
+function checkNorms(
+  { blocks }: FragmentFold,
+  context: RecordContext,
+  measured: ReadonlyMap<string, number>,
+): TensorNorms {
+  const norms = new Map<string, number>();
+  const clips = new Map<string, number>();
+  for (const [parameter, norm] of measured) {
+    const block = blocks.get(parameter, 0);
+    if (!Number.isFinite(norm) && block?.config.allowNonFinite !== true) {
+      const text = `${quoteName(parameter)}: expected a finite norm; received ${norm}`;
+      throw new DroppedContribution("NON_FINITE", text);
+    }
+    const clip = block === undefined ? 1 : judgeNorm(context, block, norm, "tensor");
+    norms.set(parameter, norm * clip);
+    if (clip !== 1) clips.set(parameter, clip);
+  }
+  const verdict = verdictOf(context.judged);
+  if (verdict !== undefined && verdict.action !== "clip") throw new GuardRejection(verdict);
+  return { norms, clips };
+}
+
 /** Adds a contribution that passed every check to the open round. */
 function addToRound(
   fold: FragmentFold,
@@ -249,15 +286,15 @@ function addToRound(
   { base, steps, tokens, form }: Contribution,
   own: {
     readonly weight: number;
-    readonly norms: ReadonlyMap<string, number>;
+    readonly tensors: TensorNorms;
     readonly seq: number;
   },
 ): void {
   const { trainer } = whole.context;
   const total = fragment.weight + own.weight;
   const shares = { before: fragment.weight / total, own: own.weight / total };
-  eachPart(whole, (runs) => addToMeans(fold, runs, form, shares, own.norms));
-  for (const [parameter, norm] of own.norms) {
+  eachPart(whole, (runs) => addToMeans(fold, runs, form, shares, own.tensors));
+  for (const [parameter, norm] of own.tensors.norms) {
     const before = fragment.norms.get(parameter) ?? 0;
     fragment.norms.set(parameter, before * shares.before + norm * shares.own);
   }

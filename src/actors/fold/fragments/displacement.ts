@@ -44,15 +44,19 @@ function eachEntry(
   }
 }
 
-/** Calls `visit` with the displacement of a block, chunk after chunk in the scratch, which it may overwrite. */
+/**
+ * Calls `visit` with the displacement of a block, multiplied by `clip`, chunk after chunk in the scratch, which it may
+ * overwrite.
+ */
 function eachDisplacement(
   memory: ShardMemory,
   block: BlockActor,
   payload: Payload,
-  form: ContributionForm,
+  { form, clip = 1 }: { readonly form: ContributionForm; readonly clip?: number | undefined },
   visit: (start: number, n: number) => void,
 ): void {
   const dtype = floatDtypeOf(block);
+  const scale = memory.kernels[SCALE[dtype]];
   // The other half of the scratch is for values that have to be widened.
   const chunkBytes = memory.scratchBytes / 2;
   let start = 0;
@@ -61,6 +65,7 @@ function eachDisplacement(
     payload,
     (n) => {
       if (form === "parameters") subtractFromValues(memory, block, dtype, start, n);
+      if (clip !== 1) scale(memory.scratch, n, clip);
       visit(start, n);
       start += n;
     },
@@ -102,7 +107,7 @@ export function addSquares(
   eachEntry(runs, (block, payload) => {
     const measure = memory.kernels[MEASURE[floatDtypeOf(block)]];
     let sum = squares.get(block.parameter) ?? 0;
-    eachDisplacement(memory, block, payload, form, (_start, n) => {
+    eachDisplacement(memory, block, payload, { form }, (_start, n) => {
       sum += measure(memory.scratch, n);
     });
     squares.set(block.parameter, sum);
@@ -117,13 +122,21 @@ export interface Shares {
   readonly own: number;
 }
 
+/** The tensors of a contribution, by parameter. */
+export interface TensorNorms {
+  /** Their norms as they count: clipped. */
+  readonly norms: ReadonlyMap<string, number>;
+  /** By what guards have them multiplied; tensors that stay as they are have no entry. */
+  readonly clips: ReadonlyMap<string, number>;
+}
+
 /** Adds the elements of a part of a contribution to the means of the open round. */
 export function addToMeans(
   { memory, blocks }: { readonly memory: ShardMemory; readonly blocks: BlockTable },
   runs: readonly RunChange[],
   form: ContributionForm,
   { before, own }: Shares,
-  norms: ReadonlyMap<string, number>,
+  { norms, clips }: TensorNorms,
 ): void {
   eachEntry(runs, (block, payload) => {
     const dtype = floatDtypeOf(block);
@@ -133,7 +146,8 @@ export function addToMeans(
     const ownDirection = norm < NORM_MIN ? 0 : own / norm;
     const { mean, direction } = sumsOf(block);
     blocks.beforeChange(block);
-    eachDisplacement(memory, block, payload, form, (start, n) => {
+    const clip = clips.get(block.parameter);
+    eachDisplacement(memory, block, payload, { form, clip }, (start, n) => {
       const { scratch } = memory;
       mix(mean + start * bytes, scratch, n, before, own);
       if (direction !== undefined) {

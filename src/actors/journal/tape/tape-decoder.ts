@@ -4,10 +4,12 @@ import { asMap, integerField, listField } from "../../../protocol/fields.ts";
 import type { NoteEntries } from "../../../protocol/messages/records.ts";
 import type { Statistics } from "../../fold/statistics.ts";
 import type { BlockChange, BlockOperation } from "../block-change.ts";
-import type { UpdateEvent, UpdateOutcome, UpdateVerb } from "../describe-record.ts";
+import type { GuardMark, UpdateEvent, UpdateOutcome, UpdateVerb } from "../describe-record.ts";
 import {
   ENTRY,
+  GUARDED,
   RECORD,
+  TAPE_ACTIONS,
   TAPE_DTYPES,
   TAPE_ENCODINGS,
   TAPE_FORMAT,
@@ -159,11 +161,15 @@ class TapeDecoder {
   #record(): void {
     const reader = this.#reader;
     const flags = reader.uint8();
-    const verb = wordOf(TAPE_VERBS, reader.uint8());
+    const second = reader.uint8();
+    const verb = wordOf(TAPE_VERBS, second & ~GUARDED);
     this.#seq += reader.varint();
     const time = reader.varint();
     this.#timeUs += time % 2 === 0 ? time / 2 : -(time + 1) / 2;
-    const outcome = this.#outcome(flags);
+    const told = this.#outcome(flags);
+    const guard = (second & GUARDED) === 0 ? undefined : this.#guard();
+    const isAside = guard?.action === "set-aside" && told.kind === "applied";
+    const outcome: UpdateOutcome = isAside ? { kind: "set-aside" } : told;
     const hasSender = (flags & RECORD.sender) !== 0;
     const record: RecordPart = {
       timeMs: this.#timeUs / 1000,
@@ -171,6 +177,7 @@ class TapeDecoder {
       generation: this.#generation,
       seq: this.#seq,
       outcome,
+      guard,
       trainer: hasSender ? this.#name() : undefined,
       session: hasSender ? reader.varint() || undefined : undefined,
       n: hasSender ? reader.varint() || undefined : undefined,
@@ -205,6 +212,7 @@ class TapeDecoder {
         entries,
         verb,
         outcome: record.outcome,
+        guard: record.guard?.entry === entry ? record.guard : undefined,
         trainer: record.trainer,
         session: record.session,
         n: record.n,
@@ -221,6 +229,14 @@ class TapeDecoder {
     const code = this.#name();
     if (!isErrorCode(code)) throw malformed("a code that is none");
     return { kind, code, message: this.#name() };
+  }
+
+  #guard(): GuardMark {
+    const reader = this.#reader;
+    const action = wordOf(TAPE_ACTIONS, reader.uint8());
+    const [norm, limit, median] = [reader.float64(), reader.float64(), reader.float64()];
+    const [norms, others, entry] = [reader.varint(), reader.varint(), reader.varint()];
+    return { action, norm, limit, median, norms, others, entry };
   }
 
   #entry(): BlockChange {

@@ -1,9 +1,10 @@
 import { packValue } from "../../../protocol/codec.ts";
+import type { GuardAction } from "../../../protocol/config/index.ts";
 import type { Dtype, Encoding } from "../../../protocol/dtypes.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import type { Statistics } from "../../fold/statistics.ts";
 import type { BlockChange } from "../block-change.ts";
-import type { UpdateEvent, UpdateOutcome, UpdateVerb } from "../describe-record.ts";
+import type { GuardMark, UpdateEvent, UpdateOutcome, UpdateVerb } from "../describe-record.ts";
 
 // The lines of a tape, as docs/reference/hosts.md has them. The places in these lists are part of the format: new
 // words go to the end.
@@ -34,7 +35,13 @@ export const TAPE_VERBS: readonly UpdateVerb[] = [
   "close",
 ];
 
-/** Outcomes by their number. */
+/** Actions of guards by their number. */
+export const TAPE_ACTIONS: readonly GuardAction[] = ["reject", "clip", "set-aside"];
+
+/** Bit of a record's second byte, beside its verb: what a guard has decided about it follows the outcome. */
+export const GUARDED = 128;
+
+/** Outcomes by their number. What is set aside has that of applied ones, and a guard that has decided so. */
 export const TAPE_OUTCOMES = ["applied", "rejected", "repeated", "unreadable"] as const;
 
 /** Operations by their number. */
@@ -225,11 +232,12 @@ export class TapeEncoder {
     const [first] = events;
     if (first === undefined) return;
     const blocks = events.flatMap(({ block }) => block ?? []);
+    const guard = events.find((event) => event.guard !== undefined)?.guard;
     // In a batch, every gradient names the same step, and nothing else names one.
     const step = first.step ?? events.find((event) => event.step !== undefined)?.step;
     let next = 0;
     const lines = { next: () => blocks[next++] as BlockChange };
-    this.addEntries({ ...first, step }, lines, blocks.length, isWhole);
+    this.addEntries({ ...first, step, guard }, lines, blocks.length, isWhole);
   }
 
   /**
@@ -310,7 +318,7 @@ export class TapeEncoder {
   }
 
   #record(first: UpdateEvent, lines: { next(): BlockChange }, count: number): void {
-    const { outcome, trainer, note, bytes, step, undescribed } = first;
+    const { outcome, trainer, note, bytes, step, undescribed, guard } = first;
     const writer = this.#writer;
     const has =
       (trainer === undefined ? 0 : RECORD.sender) |
@@ -319,12 +327,14 @@ export class TapeEncoder {
       (bytes === undefined ? 0 : RECORD.bytes) |
       (count === 0 ? 0 : RECORD.entries) |
       (undescribed === undefined ? 0 : RECORD.undescribed);
-    writer.uint8(TAPE_OUTCOMES.indexOf(outcome.kind) | has);
-    writer.uint8(TAPE_VERBS.indexOf(first.verb));
+    const kind = outcome.kind === "set-aside" ? "applied" : outcome.kind;
+    writer.uint8(TAPE_OUTCOMES.indexOf(kind) | has);
+    writer.uint8(TAPE_VERBS.indexOf(first.verb) | (guard === undefined ? 0 : GUARDED));
     writer.varint(first.seq - this.#seq);
     this.#seq = first.seq;
     this.#time(first.timeMs);
     this.#outcome(outcome);
+    if (guard !== undefined) this.#guard(guard);
     if (trainer !== undefined) this.#sender(trainer, first);
     if (step !== undefined) writer.varint(step);
     if (note !== undefined) writer.block(packValue(note));
@@ -358,6 +368,13 @@ export class TapeEncoder {
     if (outcome.kind !== "rejected") return;
     this.#name(outcome.code);
     this.#name(outcome.message);
+  }
+
+  #guard({ action, norm, limit, median, norms, others, entry }: GuardMark): void {
+    const writer = this.#writer;
+    writer.uint8(TAPE_ACTIONS.indexOf(action));
+    for (const value of [norm, limit, median]) writer.float64(value);
+    for (const count of [norms, others, entry]) writer.varint(count);
   }
 
   #entry(change: BlockChange): void {

@@ -6,8 +6,10 @@ import {
   type Finding,
   type FindingKind,
 } from "../../../history/update-findings.ts";
+import type { GuardAction } from "../../../protocol/config/index.ts";
 import { visible } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
+import { guardText } from "../../history/event-text.ts";
 import { compactNumber } from "../../history/numbers.ts";
 import { UpdateLines } from "../../history/update-columns.ts";
 import {
@@ -39,7 +41,7 @@ export function registerFind(program: Command, context: CliContext): void {
     .command("find")
     .summary("find updates that stand out")
     .description(
-      "find updates that stand out: not finite, of unusual norm, stale, rejected, repeated",
+      "find updates that stand out: not finite, of unusual norm, guarded, stale, rejected, repeated",
     )
     .addArgument(new Argument("<what>", "what to look for").choices([...FINDING_KINDS]));
   addRangeOptions(command)
@@ -69,6 +71,7 @@ export function registerFind(program: Command, context: CliContext): void {
       "  nan       updates with a NaN or an infinity, whether the parameter allows them or not",
       "  spike     gradients and pushes whose norm is far from those that the same trainer has sent for",
       "            the same block before; the first eight are only learned from, as no spike is",
+      "  guarded   updates that the guard of a parameter has rejected, clipped or set aside",
       "  stale     gradients computed from values that many updates have changed since; those of jobs that",
       "            keep step, and of trainers that have read nothing, do not tell",
       "  rejected  updates that the fold did not apply, and why",
@@ -81,6 +84,7 @@ export function registerFind(program: Command, context: CliContext): void {
     ],
     Examples: [
       "  pserver find nan",
+      "  pserver find guarded --trainer trainer-2",
       "  pserver find spike --param fc1 --since '2h ago' --deviations 10",
       "  pserver find rejected --trainer trainer-2 --json --limit 1000",
     ],
@@ -159,6 +163,12 @@ function findingEntry(finding: Finding): object {
   return { ...record, deviations: finding.deviations, usualNorm: finding.mean };
 }
 
+const ACTION_WORDS: Readonly<Record<GuardAction, string>> = {
+  reject: "rejected",
+  clip: "clipped",
+  "set-aside": "set aside",
+};
+
 /** Describes what is remarkable about an update, in a few words. */
 function remarkOf(finding: Finding): string {
   switch (finding.kind) {
@@ -170,6 +180,8 @@ function remarkOf(finding: Finding): string {
       const { norm, mean, deviations } = finding;
       return `norm ${compactNumber(norm)}, before ${compactNumber(mean)}: ${compactNumber(deviations)} deviations away`;
     }
+    case "guarded":
+      return visible(`${ACTION_WORDS[finding.mark.action]}: ${guardText(finding.mark)}`);
     case "stale":
       return `computed from values ${formatCount(finding.behind, "version")} old`;
     case "rejected":

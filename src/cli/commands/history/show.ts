@@ -9,6 +9,7 @@ import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import {
   blockText,
   bytesText,
+  guardText,
   noteText,
   outcomeText,
   placeText,
@@ -78,16 +79,18 @@ function describe({ record, events, blocks }: ExaminedRecord, format: TextFormat
     format.paint("strong", `record ${placeText({ ...first, entries: 1 })}${entries}`),
     ...row("time", dateTimeText(record.timeMs)),
     ...row("from", visible(senderText(first))),
-    ...row(
-      "outcome",
-      visible(outcomeText(first)),
-      first.outcome.kind === "applied" ? "ok" : "fail",
-    ),
+    ...row("outcome", visible(outcomeText(first)), styleOf(events)),
     ...row("subject", visible(record.subject)),
     ...row("payload", `${record.payload.length} bytes`),
   ];
   for (const event of events) lines.push(...describeEvent(event, blocks, row));
   return lines;
+}
+
+function styleOf(events: readonly UpdateEvent[]): TextStyle {
+  if (events[0]?.outcome.kind === "rejected") return "fail";
+  if (events.some(({ guard }) => guard !== undefined)) return "warn";
+  return events[0]?.outcome.kind === "applied" ? "ok" : "fail";
 }
 
 function describeEvent(
@@ -99,6 +102,7 @@ function describeEvent(
   const lines = ["", ...row("update", visible(`${verbText(event)} ${blockText(event)}`.trim()))];
   if (note !== undefined) lines.push(...row("note", visible(noteText(note))));
   if (step !== undefined) lines.push(...row("step", String(step)));
+  if (event.guard !== undefined) lines.push(...row("guard", guardText(event.guard)));
   if (change === undefined) return lines;
   const { dtype, encoding, elements, statistics, version, behind } = change;
   const type = encoding === undefined ? dtype : `${dtype} as ${encoding}`;

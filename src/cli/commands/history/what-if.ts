@@ -3,7 +3,8 @@ import type { ResolvedPoint } from "../../../history/points.ts";
 import type { ReplayedModel } from "../../../history/replay/replayed-model.ts";
 import type { Replayer } from "../../../history/replay/replayer.ts";
 import type { ChangeCounts, FoldChanges } from "../../../history/what-if.ts";
-import { PserverError } from "../../../protocol/errors.ts";
+import type { GuardSetting } from "../../../protocol/config/index.ts";
+import { mismatch, PserverError } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import {
   type OpenedHistory,
@@ -20,7 +21,7 @@ import {
   type HistoryFlags,
   POINT_HELP,
 } from "../../options/history-options.ts";
-import { finiteNumber, positiveNumber } from "../../options/parse-values.ts";
+import { finiteNumber, parseGuard, positiveNumber } from "../../options/parse-values.ts";
 import { formatBytes, formatRecords } from "../../output/amounts.ts";
 import type { Output } from "../../output/output.ts";
 
@@ -30,6 +31,8 @@ interface WhatIfFlags extends HistoryFlags {
   readonly without?: readonly string[];
   readonly learningRate?: number;
   readonly clipNorm?: number;
+  readonly guard?: GuardSetting;
+  readonly withoutGuard?: readonly string[];
   readonly param?: readonly string[];
   readonly out?: string;
 }
@@ -54,6 +57,16 @@ export function registerWhatIf(program: Command, context: CliContext): void {
     )
     .option("--learning-rate <x>", "the rate of every gradient", finiteNumber)
     .option("--clip-norm <x>", "scale gradients of a larger L2 norm down to it", positiveNumber)
+    .option(
+      "--without-guard <update>",
+      "apply an update that a guard has rejected, clipped or set aside: TRAINER/SESSION:NUMBER or SHARD:SEQ; may be repeated",
+      (text: string, before: readonly string[] = []) => [...before, text],
+    )
+    .option(
+      "--guard <settings>",
+      'the guard of every parameter: settings as {"factor":3,"action":"clip"}, or off',
+      parseGuard,
+    )
     .option("--out <file>", "write the model to a file here instead of comparing it");
   addHistoryOptions(addParamOption(command)).action((flags: WhatIfFlags) =>
     runWhatIf(context, flags),
@@ -66,6 +79,8 @@ export function registerWhatIf(program: Command, context: CliContext): void {
       "  those that trainers computed from the values that they really had, so the result says what an",
       "  update did, not where a training without it would have gone. Inits and clocks of a trainer stay.",
       "  A norm is that which the update carries, else that of its elements in one shard.",
+      "  --without-guard applies one update whose norm was above the limit of a guard, as it was sent;",
+      "  --guard decides about all updates after --from by other numbers, or with off by none.",
     ],
     Points: POINT_HELP,
     Permissions: HISTORY_PERMISSIONS,
@@ -76,6 +91,7 @@ export function registerWhatIf(program: Command, context: CliContext): void {
     Examples: [
       "  pserver what-if --without trainer-2 --to now",
       "  pserver what-if --without trainer-2/8:1042 --to now --out without.safetensors",
+      "  pserver what-if --without-guard trainer-2/8:1042 --to now",
       '  pserver what-if --from "1h ago" --learning-rate 0.01 --to now --param w',
     ],
   });
@@ -105,11 +121,13 @@ async function runWhatIf(context: CliContext, flags: WhatIfFlags): Promise<void>
 }
 
 /** @throws BAD_VALUE if nothing is to be changed. */
-function checkFlags({ without, learningRate, clipNorm }: WhatIfFlags): void {
-  if (without !== undefined || learningRate !== undefined || clipNorm !== undefined) return;
+function checkFlags(flags: WhatIfFlags): void {
+  const { without, learningRate, clipNorm, guard, withoutGuard } = flags;
+  const given = [without, learningRate, clipNorm, guard, withoutGuard];
+  if (given.some((flag) => flag !== undefined)) return;
   throw new PserverError(
     "BAD_VALUE",
-    "expected --without, --learning-rate or --clip-norm; received none of them",
+    "expected --without, --learning-rate, --clip-norm, --without-guard or --guard; received none of them",
   );
 }
 
@@ -118,7 +136,7 @@ async function changesOf(
   { signal }: CliContext,
   output: Output,
   { source }: OpenedHistory,
-  { without = [], learningRate, clipNorm }: WhatIfFlags,
+  { without = [], learningRate, clipNorm, guard, withoutGuard: undone = [] }: WhatIfFlags,
 ): Promise<FoldChanges> {
   const { parsePoint } = await import("../../../history/points.ts");
   const { findUpdate } = await import("../../../history/resolve-point.ts");
@@ -135,7 +153,20 @@ async function changesOf(
       .during(findUpdate(source, point, signal));
     withoutRecords.push({ shard, ...position });
   }
-  return { withoutTrainers, withoutRecords, learningRate, clipNorm };
+  const withoutGuard: FoldChanges["withoutRecords"][number][] = [];
+  for (const text of undone) {
+    const point = parsePoint(text, Date.now());
+    if (point.kind !== "position" && point.kind !== "update") {
+      const expected = "one update, TRAINER/SESSION:NUMBER or SHARD:SEQ";
+      throw mismatch("BAD_VALUE", "--without-guard", expected, JSON.stringify(text));
+    }
+    const { findRecord } = await import("../../../history/examine-record.ts");
+    const { shard, position } = await output
+      .progress(`looking for ${text}`)
+      .during(findRecord(source, point, signal));
+    withoutGuard.push({ shard, ...position });
+  }
+  return { withoutTrainers, withoutRecords, learningRate, clipNorm, guard, withoutGuard };
 }
 
 /** Matches texts that end as an update's name does; a trainer's id may hold a slash. */
@@ -172,7 +203,9 @@ async function showResult(
   const { from, to, counts } = result;
   const { leftOut, changed } = counts;
   output.message(`left out ${formatRecords(leftOut)}, changed ${formatRecords(changed)}`);
-  if (leftOut + changed === 0) output.warning("no record was to be changed: check the names");
+  const isGuarded = flags.guard !== undefined || flags.withoutGuard !== undefined;
+  if (leftOut + changed === 0 && !isGuarded)
+    output.warning("no record was to be changed: check the names");
   output.message(`note: ${CAUTION}`);
   const common = {
     from: from === undefined ? null : await pointEntry(from),

@@ -335,6 +335,8 @@ struct ps_job_terms {
   uint64_t trainers;
   /** In `diloco`: how many trainers must have contributed before a round closes. */
   uint64_t quorum;
+  /** In `diloco`: the longest grace. */
+  uint64_t grace_cap_ms;
   /** Whether the gradients of a step are summed, not averaged. */
   bool sums;
 };

@@ -31,6 +31,7 @@ static void read_synchronization(const struct ps_value *fields, struct ps_job_te
   ps_map_whole(&map, "backups", &synchronization->backups);
   ps_map_whole(&map, "trainers", &terms->trainers);
   ps_map_whole(&map, "quorum", &terms->quorum);
+  ps_map_whole(&map, "graceCapMs", &terms->grace_cap_ms);
   terms->sums = ps_map_find(&map, "reduce", &text) && ps_value_is_text(&text, "sum");
 }
 

@@ -422,8 +422,6 @@ static pserver_status new_client(const struct ps_identity *identity, const pserv
 #define CALL_MS 30000
 #define CLOSE_MS 10000
 #define IN_FLIGHT_BYTES ((size_t)16 * 1024 * 1024)
-/** How long calls that were ended may take to return. */
-#define ENDING_MS 10000
 /** Time to give the lease back. */
 #define LEAVE_MS 1000
 
@@ -532,7 +530,10 @@ static pserver_status leave(struct ps_client *client) {
   return status;
 }
 
-/** Disconnects and releases a client without a handle. May block while its threads wait for the broker. */
+/**
+ * Disconnects and releases a client that has no handle and no calls. May block while its threads wait for the
+ * broker.
+ */
 static void finish(struct ps_client *client) {
   ps_io_stop(&client->io);
   ps_disconnect(&client->connection);
@@ -541,20 +542,29 @@ static void finish(struct ps_client *client) {
   ps_client_release(client);
 }
 
+/** Waits until no call runs: failed ones end on the I/O thread, which therefore must not end before. */
+static void finish_when_idle(struct ps_client *client) {
+  struct ps_calls *calls = &client->calls;
+  pthread_mutex_lock(&client->io.lock);
+  while (calls->running > 0) ps_condition_wait(&calls->idle, &client->io.lock, PS_NEVER_MS);
+  pthread_mutex_unlock(&client->io.lock);
+  finish(client);
+}
+
 static void *finish_apart(void *closure) {
-  finish(closure);
+  finish_when_idle(closure);
   nats_ReleaseThreadMemory();
   return NULL;
 }
 
 /**
- * Disconnects and releases a client as finish() does, on another thread, so that an aborted call does not
- * wait for the broker.
+ * Disconnects and releases a client on another thread once no call runs any more, so that this one waits neither
+ * for the broker nor for calls.
  */
 static void finish_later(struct ps_client *client) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, finish_apart, client) == 0) pthread_detach(thread);
-  else finish(client);
+  else finish_when_idle(client);
 }
 
 static pserver_status connect_and_join(struct ps_client *client, const pserver_options *options) {
@@ -602,7 +612,10 @@ static bool await_idle(struct ps_calls *calls, const struct ps_cancellable *canc
   return !cancellable->is_cancelled;
 }
 
-/** Refuses new calls, waits for running ones, and fails those left at `until_ms`; false if aborted. */
+/**
+ * Refuses new calls, waits for running ones, fails those left at `until_ms` and waits until they have returned; false
+ * if aborted.
+ */
 static bool end_calls(struct ps_calls *calls, int64_t until_ms) {
   struct ps_cancellable cancellable;
   ps_cancellable_enter(&cancellable, &calls->io->lock, &calls->idle);
@@ -612,7 +625,7 @@ static bool end_calls(struct ps_calls *calls, int64_t until_ms) {
   pthread_mutex_unlock(&calls->io->lock);
   ps_calls_fail(calls, PSERVER_ERR_CLOSED, "the client is closed");
   pthread_mutex_lock(&calls->io->lock);
-  bool is_waited_for = await_idle(calls, &cancellable, ps_now_ms() + ENDING_MS);
+  bool is_waited_for = await_idle(calls, &cancellable, PS_NEVER_MS);
   pthread_mutex_unlock(&calls->io->lock);
   ps_cancellable_leave(&cancellable);
   return is_waited_for;

@@ -65,6 +65,7 @@ static void describe(struct ps_client *client, void *context) {
       .sums = terms->sums,
       .staleness = terms->synchronization.staleness,
       .quorum = terms->quorum,
+      .grace_cap_ms = terms->grace_cap_ms,
       .steps_ended = client->steps.core.ended,
   };
   memcpy(info->job, client->identity.job, sizeof client->identity.job);

@@ -214,6 +214,7 @@ static bool append(struct listing *listing, const struct ps_parameter *parameter
       .block_elements = parameter->layout.block_elements,
       .first_shard = (uint32_t)parameter->layout.first_shard,
       .shards = (uint32_t)parameter->layout.shards,
+      .pinned = parameter->layout.is_pinned,
   };
   memcpy(details->info.shape, parameter->shape, sizeof details->info.shape);
   listing->count++;

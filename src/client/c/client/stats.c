@@ -21,6 +21,8 @@ static void take_stats(struct ps_client *client, void *context) {
       .struct_size = sizeof *stats,
       .records = client->sender.records,
       .resent = client->sender.resent,
+      .clipped = client->sender.outbox->clipped,
+      .set_aside = client->sender.outbox->set_aside,
       .reads = client->requests.tokens,
   };
   for (size_t i = 0; i < 2; i++) {
@@ -91,6 +93,8 @@ void ps_stats_leave(struct ps_client *client) {
   write_failed(&json, stats.failed);
   write_number(&json, "records", stats.records);
   write_number(&json, "resent", stats.resent);
+  write_number(&json, "clipped", stats.clipped);
+  write_number(&json, "setAside", stats.set_aside);
   write_number(&json, "reads", stats.reads);
   write_number(&json, "sentBytes", stats.sent_bytes);
   write_number(&json, "receivedBytes", stats.received_bytes);

@@ -241,8 +241,11 @@ struct ps_outcome {
   uint64_t seq;
   /** If the record was applied: version of the block, or the round that a contribution counts in; 0: none. */
   uint64_t version;
-  /** The rejection; NULL if the record was applied. */
+  /** The rejection; NULL if the record was not rejected. */
   struct ps_failure *failure;
+  /** Whether a guard has clipped a gradient or tensor of the record, or has set the record aside. */
+  bool is_clipped;
+  bool is_set_aside;
 };
 
 /** A doubly linked list whose links are in the updates: all operations take constant time and no memory. */
@@ -700,6 +703,9 @@ struct ps_outbox {
   size_t turn;
   size_t waiting;
   size_t open;
+  /** How many records guards have changed. */
+  uint64_t clipped;
+  uint64_t set_aside;
   uint64_t session;
   uint64_t send_number;
   /** Publications before this one are known to have been read by the broker. */

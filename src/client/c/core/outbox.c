@@ -258,6 +258,8 @@ static void settle(void *owner, struct ps_block_update *update, const struct ps_
     return;
   }
   note_settled(update, outcome);
+  outbox->clipped += outcome->is_clipped;
+  outbox->set_aside += outcome->is_set_aside;
   note_over(outbox, update->call);
 }
 

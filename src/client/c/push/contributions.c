@@ -172,7 +172,7 @@ static pserver_status prepare(struct ps_parameter_update *update, const pserver_
                               const pserver_contribution *given) {
   const struct ps_parameter *parameter = update->parameter;
   pserver_status status = ps_check_fragment(parameter, given->fragment);
-  if (status == PSERVER_OK) status = ps_check_encoding(parameter, given->encoding);
+  if (status == PSERVER_OK) status = ps_check_encoding(parameter, update->encoding);
   if (status == PSERVER_OK) {
     status = ps_fit_tensor(parameter, value, parameter->shape, parameter->rank, parameter->layout.elements);
   }
@@ -194,8 +194,10 @@ static pserver_status prepare_all(struct ps_call *call, struct tensors *tensors,
                                      : ps_no_memory("%zu tensors", count);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
     struct ps_parameter *parameter = tensors->found[i];
-    tensors->updates[i] = (struct ps_parameter_update){
-        .operation = PS_UPDATE_GRADIENT, .parameter = parameter, .encoding = given->encoding};
+    bool is_exact = given->exact != NULL && given->exact[i];
+    tensors->updates[i] = (struct ps_parameter_update){.operation = PS_UPDATE_GRADIENT,
+                                                       .parameter = parameter,
+                                                       .encoding = is_exact ? PSERVER_AS_IS : given->encoding};
     if (!ps_parameter_set_add(&set, parameter)) {
       ps_fail(PSERVER_ERR_BAD_VALUE, "\"%s\": expected each parameter once; received it twice", parameter->name);
       status = ps_detail_text("parameter", parameter->name);
@@ -227,7 +229,9 @@ static size_t cut(struct tensors *tensors, const pserver_contribution *given) {
   tensors->encoded = malloc(bytes);
   if (tensors->encoded == NULL) return 0;
   uint8_t *encoded = tensors->encoded;
-  for (size_t i = 0; i < tensors->count; i++) ps_group_gradient(&tensors->grouped[i], &encoded);
+  for (size_t i = 0; i < tensors->count; i++) {
+    if (ps_is_grouped(tensors->updates[i].encoding)) ps_group_gradient(&tensors->grouped[i], &encoded);
+  }
   return blocks;
 }
 

@@ -39,14 +39,19 @@ static struct ps_record *begin_record(struct filler *filler) {
   return record;
 }
 
-/** Returns the run of a record for entries of a type and form. */
+static bool is_run_of(const struct ps_run *run, pserver_dtype dtype, enum ps_entry_form form,
+                      pserver_encoding encoding) {
+  return run->dtype == dtype && run->form == form && run->encoding == encoding;
+}
+
+/** Returns the run of a record for entries of a type, form and encoding. */
 static struct ps_run *run_for(struct filler *filler, struct ps_record *record, pserver_dtype dtype,
-                              enum ps_entry_form form) {
+                              enum ps_entry_form form, pserver_encoding encoding) {
   struct ps_run **link = &record->runs;
-  while (*link != NULL && ((*link)->dtype != dtype || (*link)->form != form)) link = &(*link)->next;
+  while (*link != NULL && !is_run_of(*link, dtype, form, encoding)) link = &(*link)->next;
   if (*link == NULL) {
     *link = &filler->sending->runs[filler->run_count++];
-    **link = (struct ps_run){.dtype = dtype, .form = form};
+    **link = (struct ps_run){.dtype = dtype, .form = form, .encoding = encoding};
   }
   return *link;
 }
@@ -55,7 +60,7 @@ static void add(struct filler *filler, struct ps_record *record, struct ps_block
   const struct ps_parameter_update *update = source->update;
   enum ps_entry_form form = form_of(source);
   pserver_dtype dtype = update->parameter == NULL ? PSERVER_FLOAT32 : update->parameter->dtype;
-  struct ps_run *run = run_for(filler, record, dtype, form);
+  struct ps_run *run = run_for(filler, record, dtype, form, update->encoding);
   run->entries++;
   run->elements += source->elements;
   run->has_norms = run->has_norms || update->has_norm;

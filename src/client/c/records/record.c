@@ -133,14 +133,14 @@ static bool has_seen_column(const struct ps_record *record, const struct ps_run 
 /** Returns the bytes of the scales of all entries of a run; 0 if it has none. */
 static size_t scale_bytes(const struct ps_run *run) {
   size_t bytes = 0;
-  if (!ps_is_grouped(run->sources[0]->update->encoding)) return 0;
+  if (!ps_is_grouped(run->encoding)) return 0;
   for (size_t i = 0; i < run->entries; i++) bytes += ps_scale_bytes(run->sources[i]->elements);
   return bytes;
 }
 
 /** Returns the bytes of the elements of all entries of a run, without their scales. */
 static size_t value_bytes(const struct ps_run *run) {
-  pserver_encoding encoding = run->sources[0]->update->encoding;
+  pserver_encoding encoding = run->encoding;
   if (!ps_is_grouped(encoding)) return ps_encoded_bytes(run->dtype, encoding, run->elements);
   size_t bytes = 0;
   for (size_t i = 0; i < run->entries; i++) bytes += ps_code_bytes(encoding, run->sources[i]->elements);
@@ -281,7 +281,7 @@ static void put_part(struct column_cursors *next, const struct ps_part_slice *sl
 static void write_run(const struct ps_record *record, const struct ps_run *run, uint8_t **at) {
   struct column_cursors next;
   bool has_seen = has_seen_column(record, run);
-  pserver_encoding encoding = run->sources[0]->update->encoding;
+  pserver_encoding encoding = run->encoding;
   bool is_grouped = ps_is_grouped(encoding);
   place_columns(record, run, at, &next);
   for (size_t i = 0; i < run->entries; i++) {

@@ -179,6 +179,7 @@ enum ps_entry_form { PS_ENTRY_WHOLE, PS_ENTRY_ROWS, PS_ENTRY_ELEMENTS };
 struct ps_run {
   pserver_dtype dtype;
   enum ps_entry_form form;
+  pserver_encoding encoding;
   /** Its entries, in the order of the call. */
   const struct ps_block_source **sources;
   size_t entries;

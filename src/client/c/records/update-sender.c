@@ -333,7 +333,16 @@ static struct ps_failure *read_rejection(const struct ps_value *code, const stru
   return ps_failure_of_last();
 }
 
-/** Reads a row: n, seq, version, and for a rejection code and message. */
+/** Reads what a guard has decided about a record that was not rejected: a list that begins with the action. */
+static void read_decision(const struct ps_value *decision, struct ps_outcome *outcome) {
+  struct ps_value action;
+  const uint8_t *at = NULL;
+  if (decision->type != PS_VALUE_LIST || !ps_list_next(decision, &at, &action)) return;
+  outcome->is_clipped = ps_value_is_text(&action, "clip");
+  outcome->is_set_aside = ps_value_is_text(&action, "set-aside");
+}
+
+/** Reads a row: n, seq, version, and for a rejection code and message, or what a guard has decided. */
 static bool read_row(const struct ps_value *row, struct ps_outcome *outcome) {
   struct ps_value entries[5] = {0};
   const uint8_t *at = NULL;
@@ -343,6 +352,7 @@ static bool read_row(const struct ps_value *row, struct ps_outcome *outcome) {
     return false;
   ps_value_whole(&entries[2], &outcome->version);
   outcome->failure = read_rejection(&entries[3], &entries[4]);
+  read_decision(&entries[3], outcome);
   return true;
 }
 

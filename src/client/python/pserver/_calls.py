@@ -262,6 +262,8 @@ def stats(connection: Connection) -> ClientStats:
         failed=failed,
         records=counts.records,
         resent=counts.resent,
+        clipped=counts.clipped,
+        set_aside=counts.set_aside,
         reads=counts.reads,
         sent_bytes=counts.sent_bytes,
         received_bytes=counts.received_bytes,
@@ -279,6 +281,7 @@ def synchronization(info: declarations.ClientInfo) -> Synchronization:
         reduce=("sum" if info.sums else "mean") if mode == "sync" else None,
         staleness=info.staleness,
         quorum=info.quorum,
+        grace=info.grace_cap_ms / 1000,
     )
 
 

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import math
-from ctypes import POINTER, byref, c_char_p, c_size_t, c_uint64, sizeof
-from typing import Any, Final, Iterable, List, Literal, Mapping, Optional, Sequence, Tuple
+import time
+from ctypes import POINTER, byref, c_bool, c_char_p, c_size_t, c_uint64, sizeof
+from typing import (
+    Any,
+    Collection,
+    Dict,
+    Final,
+    Iterable,
+    List,
+    Literal,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from . import errors
 from ._arguments import Encoding, encoding_number, to_number
@@ -56,6 +69,21 @@ def contribution(
         no_error_feedback=not error_feedback,
         **{name: whole(count, name) for name, count in counts.items()},
     )
+
+
+def set_exact(struct: Contribution, values: Mapping[str, Any], exact: Collection[str]) -> None:
+    """Notes which of the values are sent as they are. BAD_VALUE for a name that is not among them."""
+    check_exact(values, exact)
+    struct.exact = (c_bool * len(values))(*(name in exact for name in values))
+
+
+def check_exact(names: Collection[str], exact: Collection[str]) -> None:
+    """Raises BAD_VALUE unless all of ``exact`` are among the names."""
+    unknown = [exact] if isinstance(exact, str) else [each for each in exact if each not in names]
+    if unknown:
+        raise unexpected(
+            errors.BadValue, "exact", f"a list of some of {sorted(names)}", shown(unknown)
+        )
 
 
 def contribute(
@@ -116,18 +144,44 @@ def pull(
     connection: Connection,
     fragment: bytes,
     names: Sequence[str],
-    encoded: Sequence[bytes],
+    encodings: Sequence[int],
     min_version: int,
-    encoding: int,
     timeout_ms: int,
 ) -> PulledFragment:
-    """Reads the parameters of a fragment at one version."""
+    """Reads the parameters of a fragment at one version, each in its encoding."""
+    deadline = None if timeout_ms < 0 else time.monotonic() + timeout_ms / 1000
+    found: Dict[str, Array] = {}
+    version = min_version
+    while len(found) < len(names):
+        # All that have the encoding of the first one that is missing.
+        encoding = next(e for name, e in zip(names, encodings) if name not in found)
+        read = [name for name, each in zip(names, encodings) if each == encoding]
+        left_ms = timeout_ms
+        if deadline is not None:
+            left_ms = max(0, math.ceil((deadline - time.monotonic()) * 1000))
+        pulled = _pull_alike(connection, fragment, read, encoding, version, left_ms)
+        if pulled.version != version:
+            # A round has closed since the others were read.
+            version, found = pulled.version, {}
+        found.update(pulled.params)
+    return PulledFragment(version, {name: found[name] for name in names})
+
+
+def _pull_alike(
+    connection: Connection,
+    fragment: bytes,
+    names: Sequence[str],
+    encoding: int,
+    min_version: int,
+    timeout_ms: int,
+) -> PulledFragment:
+    """Reads parameters of a fragment at one version, all in one encoding."""
     tensors = (Tensor * len(names))()
     version = c_uint64()
     connection.call(
         "pserver_pull_fragment",
         fragment,
-        (c_char_p * len(names))(*encoded),
+        (c_char_p * len(names))(*(name.encode() for name in names)),
         tensors,
         len(names),
         min_version,

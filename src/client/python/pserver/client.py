@@ -5,7 +5,18 @@ from __future__ import annotations
 import os
 import warnings
 from ctypes import byref, c_bool, sizeof
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 from . import _calls, _rounds, errors
 from ._arguments import (
@@ -332,6 +343,7 @@ class Client:
         step_time: Optional[float] = None,
         form: _rounds.Form = "displacement",
         encoding: Optional[Encoding] = None,
+        exact: Collection[str] = (),
         error_feedback: bool = True,
         timeout: Optional[float] = None,
     ) -> Optional[int]:
@@ -341,7 +353,8 @@ class Client:
         ``values`` has an array for each parameter of the fragment: its ``"displacement"``, what was pulled less what
         was learned, or in the ``form`` ``"parameters"`` what was learned; hosts then compute the displacement if no
         later version has come meanwhile. ``step_time`` is how long an inner step took, in seconds; by it hosts decide
-        how long others may be waited for. ``encoding`` and ``error_feedback`` are as for :meth:`send_grads`.
+        how long others may be waited for. ``encoding`` and ``error_feedback`` are as for :meth:`send_grads`; the arrays
+        named in ``exact`` are sent as they are.
 
         The contribution is one transaction and counts once. Returns the round that it counts in, which is the version
         that the fragment will have; :meth:`pull_fragment` waits for that. Returns None if it came too late: the trainer
@@ -362,6 +375,7 @@ class Client:
             (to_bytes(name, "name"), self._value(name, value, timeout))
             for name, value in items_of(values, "contribute")
         ]
+        _rounds.set_exact(struct, values, exact)
         try:
             return self._call(_rounds.contribute, items, struct, to_ms(timeout))
         except Error:
@@ -382,10 +396,12 @@ class Client:
         *,
         min_version: int = 0,
         encoding: Optional[Encoding] = None,
+        exact: Collection[str] = (),
         timeout: Optional[float] = None,
     ) -> PulledFragment:
         """Reads all parameters of a fragment of a ``diloco`` job at one version: the present one, or the first from
-        ``min_version`` on, for which it waits.
+        ``min_version`` on, for which it waits. ``encoding`` is as for :meth:`get_params`; the parameters named in
+        ``exact`` are read as they are.
 
         Raises Unsupported in any other job; UnknownParameter if no parameter belongs to the fragment; Timeout; and
         what :meth:`get_params` raises.
@@ -397,11 +413,11 @@ class Client:
             text = f'no parameter belongs to fragment "{fragment}"'
             raise errors.UnknownParameter(text, {"fragment": fragment})
         wanted = _rounds.whole(min_version, "min_version")
-        number, timeout_ms = encoding_number(encoding), to_ms(timeout)
-        encoded = [to_bytes(name, "name") for name in names]
+        _rounds.check_exact(names, exact)
+        numbers = [encoding_number(None if name in exact else encoding) for name in names]
         name = to_bytes(fragment, "fragment")
         try:
-            return self._call(_rounds.pull, name, names, encoded, wanted, number, timeout_ms)
+            return self._call(_rounds.pull, name, names, numbers, wanted, to_ms(timeout))
         except Error:
             self._fragments = {}
             raise

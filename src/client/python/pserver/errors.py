@@ -24,6 +24,7 @@ __all__ = [
     "UnknownParameter",
     "Static",
     "BadIndex",
+    "Guarded",
     "NotInitialized",
     "AlreadyInitialized",
     "NotSelected",
@@ -152,6 +153,10 @@ class Static(Error, code="STATIC", number=17):
 
 class BadIndex(Error, IndexError, code="BAD_INDEX", number=18):
     """BAD_INDEX: an index is out of range or out of order."""
+
+
+class Guarded(Error, code="GUARDED", number=19):
+    """GUARDED: the norm is above the limit of the parameter's guard."""
 
 
 class NotInitialized(Error, code="NOT_INITIALIZED", number=20, retryable=True):

@@ -76,6 +76,8 @@ class Synchronization:
     #: In ``diloco`` jobs: trainers that must have contributed before a round closes, or all members if these
     #: are fewer.
     quorum: int = 0
+    #: In ``diloco`` jobs: for how many seconds a round that has its quorum waits for others at most.
+    grace: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,9 @@ class ClientStats:
     records: int
     #: How often a record was sent again.
     resent: int
+    #: Records of which a guard has clipped a gradient or tensor, and that one has set aside: they were not applied.
+    clipped: int
+    set_aside: int
     #: Requests for values.
     reads: int
     sent_bytes: int

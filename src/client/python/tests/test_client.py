@@ -124,7 +124,7 @@ def test_counts_what_it_does(
     assert (left["trainer"], left["calls"], left["failed"]) == ("a", after.calls, after.failed)
     assert set(left) == {
         *("trainer", "calls", "failed", "records", "resent", "reads"),
-        *("sentBytes", "receivedBytes", "reconnects"),
+        *("clipped", "setAside", "sentBytes", "receivedBytes", "reconnects"),
     }
 
 

@@ -3,6 +3,8 @@ learners recover by themselves."""
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -11,12 +13,11 @@ import pytest
 
 import pserver
 from pserver.diloco import Learner
+from diloco_reference import Arrays, Outer, Reference, weighted_mean
 from programs import StartPython, frozen, until
-from serving import Broker, Process, StartHost
+from serving import HANG, Broker, Process, StartHost
 
 ROUNDS = ("--sync", "diloco", "--grace-cap-ms", "0")
-
-Arrays = Dict[str, Any]
 
 
 @pytest.fixture
@@ -31,7 +32,8 @@ def connect(broker: Broker, job: str, trainer: str = "a") -> pserver.Client:
 
 def arrived(learner: Learner) -> bool:
     """Whether no exchange of the learner is under way."""
-    return all(part.exchange is None or part.exchange.is_done for part in learner._parts)
+    exchanges = [part.exchange for part in learner._parts.values()]
+    return all(each.is_done or not each.is_under_way for each in exchanges)
 
 
 def model() -> Arrays:
@@ -48,39 +50,6 @@ def inner(params: Arrays, step: int) -> Arrays:
     }
 
 
-class Reference:
-    """A learner and its server, alone with each other, in numpy."""
-
-    def __init__(self, params: Arrays, groups: List[List[str]], period: int, alpha: float) -> None:
-        self.own = {name: value.copy() for name, value in params.items()}
-        self.held = {name: value.copy() for name, value in params.items()}
-        self.slots = {name: np.zeros_like(value) for name, value in params.items()}
-        self.groups, self.period, self.alpha = groups, period, np.float32(alpha)
-        self.due = [(i + 1) * period // len(groups) % period for i in range(len(groups))]
-        self.sent: Dict[int, int] = {}
-        self.versions = [0] * len(groups)
-
-    def step(self, number: int, delay: int) -> None:
-        self.own = inner(self.own, number)
-        for i, sent in list(self.sent.items()):
-            if number >= sent + delay:
-                del self.sent[i]
-                self.versions[i] += 1
-                for name in self.groups[i]:
-                    mixed = self.own[name] * self.alpha
-                    self.own[name] = mixed + self.held[name] * (np.float32(1) - self.alpha)
-        for i, names in enumerate(self.groups):
-            if number % self.period == self.due[i] and i not in self.sent:
-                self.sent[i] = number
-                for name in names:
-                    self.outer(name, self.held[name] - self.own[name])
-
-    def outer(self, name: str, gradient: Any) -> None:
-        rate, momentum = np.float32(0.7), np.float32(0.9)
-        self.slots[name] = momentum * self.slots[name] - rate * gradient
-        self.held[name] = self.held[name] + (momentum * self.slots[name] - rate * gradient)
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.25])
 def test_schedule_mixing_and_outer_rule_are_those_of_numpy(
     broker: Broker, job_name: str, host: Callable[..., Process], alpha: float
@@ -93,7 +62,7 @@ def test_schedule_mixing_and_outer_rule_are_those_of_numpy(
         ) as learner:
             fragments = ps.fragments().parameters
             groups = [list(fragments[name]) for name in ("f0", "f1", "f2")]
-            reference = Reference(params, groups, period, alpha)
+            reference = Reference(params, groups, period, alpha, inner)
             own = learner.params
             for number in range(1, 4 * period + 1):
                 own = learner.step(inner(own, number))
@@ -123,7 +92,7 @@ def test_a_step_never_waits_while_no_host_answers(
                 params = own.step(inner(params, number))
             # Nothing could come, so nothing was received; and what is due is sent once.
             assert set(own.versions.values()) == {0} and own.steps == 100
-            assert all(part.exchange is not None for part in own._parts)
+            assert all(part.exchange.is_under_way for part in own._parts.values())
         until(lambda: arrived(own))
         params = own.step(params)
         assert set(own.versions.values()) == {1}
@@ -211,6 +180,198 @@ def test_a_saved_position_is_kept_where_the_job_has_not_moved_on(
                 learner.load_state_dict({"steps": 1, "fragments": {"g": {}}}, params)
 
 
+def run_threads(work: Callable[[int], None], count: int) -> None:
+    """Runs `work(0)`, `work(1)`, … at once; raises the first of their errors."""
+    with ThreadPoolExecutor(count) as threads:
+        for each in [threads.submit(work, rank) for rank in range(count)]:
+            each.result(HANG)
+
+
+def test_a_barrier_is_numpys_bit_for_bit(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    """One fragment, no delay and all learners as quorum: two of unequal weight have equal values after each exchange."""
+    host("--quorum", "2", "--weights", "tokens", "--merge", "mean")
+    params, period, rounds = model(), 3, 4
+    received: List[List[Arrays]] = [[], []]
+    sent: List[List[Arrays]] = [[], []]
+
+    def train(rank: int) -> None:
+        with connect(broker, job_name, f"learner-{rank}") as ps:
+            options: Dict[str, Any] = dict(fragments=1, sync_every=period, delay=0, encoding=None)
+            with Learner(ps, params, tokens=1 + rank, embeddings=["a"], **options) as learner:
+                assert list(learner.versions) == ["f0"]
+                own = learner.params
+                for number in range(1, rounds * period + 1):
+                    own = inner(own, number + 10 * rank)
+                    sent[rank].append(own)
+                    own = learner.step(own)
+                    if number % period == 0:
+                        received[rank].append(own)
+                        assert learner.versions == {"f0": number // period}
+
+    run_threads(train, 2)
+    outer = Outer(params)
+    for round in range(rounds):
+        learned = [each[(round + 1) * period - 1] for each in sent]
+        for name in params:
+            changes = [outer.values[name] - own[name] for own in learned]
+            outer.apply(name, weighted_mean([(3.0, changes[0]), (6.0, changes[1])]))
+        for rank in range(2):
+            for name, value in outer.values.items():
+                found = np.asarray(received[rank][round][name])
+                assert found.tobytes() == np.asarray(value).tobytes(), (round, name)
+
+
+def test_a_step_of_a_barrier_ends_at_its_timeout_and_the_next_goes_on_to_wait(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    host("--quorum", "2", "--weights", "uniform", "--merge", "mean")
+    first = {"w": np.ones(3, np.float32)}
+    options: Dict[str, Any] = dict(fragments=1, sync_every=1, delay=0, encoding=None)
+    with connect(broker, job_name, "a") as a, connect(broker, job_name, "b") as b:
+        learner = Learner(a, first, timeout=1.0, **options)
+        b.enter_rounds()
+        with pytest.raises(pserver.Timeout, match="step: expected the results of f0"):
+            learner.step({"w": np.zeros(3, np.float32)})
+        assert learner.versions == {"f0": 0}
+        b.contribute("f0", {"w": np.zeros(3, np.float32)}, base=0, steps=1, tokens=1)
+        until(lambda: arrived(learner))
+        # What was sent counts once, and this step is not in it.
+        params = learner.step({"w": np.full(3, 9, np.float32)})
+        np.testing.assert_allclose(params["w"], 1 - 0.7 * 1.9 * 0.5, rtol=1e-6)
+        assert a.fragments().account.merged == pserver.Tally(1, 1, 1)
+        learner.close()
+
+
+def test_a_step_of_a_barrier_receives_nothing_before_all_is_there(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    host("--quorum", "2", "--weights", "uniform", "--merge", "mean")
+    first = {"v": np.ones(2, np.float32), "w": np.ones(3, np.float32)}
+    options: Dict[str, Any] = dict(fragments=2, sync_every=2, delay=0, encoding=None)
+    with connect(broker, job_name, "a") as a, connect(broker, job_name, "b") as b:
+        learner = Learner(a, first, timeout=1.0, **options)
+        b.enter_rounds()
+        own = {name: value - np.float32(1) for name, value in first.items()}
+        for fragment, (name,) in sorted(a.fragments().parameters.items()):
+            with pytest.raises(pserver.Timeout, match=f"step: expected the results of {fragment};"):
+                learner.step(own)
+            b.contribute(fragment, {name: own[name]}, base=0, steps=1, tokens=1)
+            until(lambda: arrived(learner))
+        assert learner.versions == {"f0": 0, "f1": 0}
+        own = learner.step(own)
+        assert learner.versions == {"f0": 1, "f1": 1}
+        for name, value in own.items():
+            np.testing.assert_array_equal(value, b.pull(name))
+        learner.close()
+
+
+def test_exact_arrays_are_neither_sent_nor_read_in_an_encoding(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    host()
+    third = np.float32(1 / 3)
+    params: Arrays = {name: np.zeros(3, np.float32) for name in ("w", "mean")}
+    params["wide"] = np.zeros(3)
+    descent = {"optimizer": "sgd", "learning_rate": 1.0}
+    with connect(broker, job_name) as ps:
+        with Learner(
+            ps,
+            params,
+            fragments=1,
+            sync_every=1,
+            delay=0,
+            encoding="e3m0",
+            pull_encoding="bfloat16",
+            exact=lambda: ["mean"],
+            outer=lambda name: {**descent, "l1": 0.0} if name == "w" else descent,
+        ) as learner:
+            sent = {name: np.array([1, third, 0], value.dtype) for name, value in params.items()}
+            own = learner.step(sent)
+            for name in "mean", "wide":
+                np.testing.assert_array_equal(own[name], sent[name])
+            held = ps.pull("w")
+            assert held[1] != third and own["w"][1] == held[1]
+            # The job's value has more bits than bfloat16.
+            ps.set_params({name: np.full(3, third, value.dtype) for name, value in own.items()})
+            own = learner.step(own)
+            assert own["mean"][0] == third and own["wide"][0] == third
+            assert own["w"][0] != ps.pull("w")[0]
+            assert "l1" in str(ps.list_params()[1].config)
+
+
+def test_the_job_holds_other_arrays_besides(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    host()
+    first = {"w": np.ones(3, np.float32)}
+    ids = np.arange(4, dtype=np.int64)
+    with connect(broker, job_name, "a") as a, connect(broker, job_name, "b") as b:
+        with Learner(a, first, others={"ids": ids}) as one:
+            np.testing.assert_array_equal(one.others["ids"], ids)
+            with Learner(b, first, others={"ids": ids * 2}) as other:
+                np.testing.assert_array_equal(other.others["ids"], ids)
+                assert list(other.params) == ["w"]
+            with pytest.raises(pserver.BadValue, match="'ids' is int64 of shape"):
+                Learner(b, first, others={"ids": ids[:2]})
+            with pytest.raises(pserver.BadValue, match="'mask' is not in it"):
+                Learner(b, first, others={"mask": ids})
+
+
+def test_a_learner_receives_all_fragments_by_one_call_when_it_begins(
+    broker: Broker, job_name: str, host: Callable[..., Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host()
+    params = model()
+    with connect(broker, job_name, "a") as a, connect(broker, job_name, "b") as b:
+        Learner(a, params, fragments=3).close()
+        moved = a.fragments().parameters["f1"]
+        get_params = b.get_params
+
+        def moving(names: Any, **options: Any) -> Any:
+            """Closes a round while the fragments are read."""
+            found = get_params(names, **options)
+            change = {name: np.ones_like(params[name]) for name in moved}
+            a.contribute("f1", change, base=0, steps=1, tokens=1)
+            a.pull_fragment("f1", min_version=1)
+            return found
+
+        pulled: List[str] = []
+        pull_fragment = b.pull_fragment
+
+        def noting(fragment: str, **options: Any) -> Any:
+            pulled.append(fragment)
+            return pull_fragment(fragment, **options)
+
+        monkeypatch.setattr(b, "get_params", moving)
+        monkeypatch.setattr(b, "pull_fragment", noting)
+        with Learner(b, params) as learner:
+            assert learner.versions == {"f0": 0, "f1": 1, "f2": 0}
+            assert pulled == ["f1"]
+            for name, value in learner.params.items():
+                assert np.array_equal(value, params[name]) == (name not in moved)
+
+
+def test_values_are_as_they_were_if_the_end_does_not_come_in_time(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    host("--quorum", "2")
+    first = {"v": np.ones(2, np.float32), "w": np.ones(3, np.float32)}
+    with connect(broker, job_name, "a") as a, connect(broker, job_name, "b") as b:
+        learner = Learner(a, first, fragments=2, sync_every=100, encoding=None)
+        b.enter_rounds()
+        own = learner.step({name: value - np.float32(1) for name, value in first.items()})
+        (done,) = a.fragments().parameters["f0"]
+        b.contribute("f0", {done: np.ones_like(first[done])}, base=0, steps=1, tokens=1)
+        with pytest.raises(pserver.Timeout, match="finish: expected the results of f1"):
+            learner.finish(own, timeout=2.0)
+        assert learner.versions == {"f0": 0, "f1": 0}
+        b.exit_steps()
+        assert min(learner.finish(own)["w"]) < 1 and set(learner.versions.values()) == {1}
+        learner.close()
+
+
 def test_what_no_attempt_can_mend_is_raised_by_a_step(
     broker: Broker, job_name: str, host: Callable[..., Process]
 ) -> None:
@@ -226,6 +387,26 @@ def test_what_no_attempt_can_mend_is_raised_by_a_step(
     learner._end()
 
 
+@pytest.mark.parametrize("action", ["reject", "set-aside"])
+def test_a_learner_whose_contribution_a_guard_holds_back_goes_on_from_the_jobs_values(
+    broker: Broker, job_name: str, host: Callable[..., Process], action: str
+) -> None:
+    guard = {"factor": 2, "window": 8, "warmup": 2, "history": "cohort", "action": action}
+    host("--guard", json.dumps(guard))
+    outer = {"optimizer": "sgd", "learningRate": 1}
+    with connect(broker, job_name) as ps, Learner(
+        ps, {"w": np.zeros(4, np.float32)}, sync_every=1, delay=1, encoding=None, outer=outer
+    ) as learner:
+        for size, expected in ((1, 1), (1, 2), (1000, 2), (1, 3)):
+            learner.step({"w": learner.params["w"] + np.float32(size)})
+            until(lambda: arrived(learner))
+            learner.step(learner.params)
+            np.testing.assert_array_equal(learner.params["w"], np.full(4, expected, np.float32))
+        account = ps.fragments().account
+        assert (account.merged.contributions, account.dropped.contributions) == (3, 1)
+        assert ps.stats().failed == {"GUARDED": 1}
+
+
 def test_other_jobs_and_arrays_are_refused(
     broker: Broker, ps: pserver.Client, job_name: str, host: Callable[..., Process]
 ) -> None:
@@ -236,7 +417,10 @@ def test_other_jobs_and_arrays_are_refused(
         wrong: List[Dict[str, Any]] = [
             {"quorum": 2},
             {"alpha": 1.5},
-            {"delay": 0},
+            {"delay": -1},
+            {"grace": 1.5},
+            {"exact": ["z"]},
+            {"pull_encoding": "int4"},
             {"sync_every": 0},
             {"fragments": {"a": "f"}},
             {"embeddings": ["z"]},
@@ -263,5 +447,10 @@ def test_other_jobs_and_arrays_are_refused(
             assert learner.steps == 0
         with pytest.raises(pserver.BadValue, match="fragments"):
             Learner(own, model(), fragments=2)
+        with pytest.raises(
+            pserver.BadValue, match="grace: expected the job's longest, 0.0 s; .* 2"
+        ):
+            Learner(own, model(), grace=2)
+        Learner(own, model(), grace=0).close()
         with pytest.raises(pserver.BadValue, match="'b' is not in it.*|it also has"):
             Learner(own, {"a": model()["a"]})

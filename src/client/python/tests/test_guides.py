@@ -137,7 +137,7 @@ def test_diloco(new_job: NewJob, monkeypatch: pytest.MonkeyPatch) -> None:
             optimizer.step()
 
     names = dict(torch=torch, pserver=pserver, DiLoCo=pserver.torch.DiLoCo)
-    job = new_job("--sync", "sync", "--trainers", "1")
+    job = new_job("--sync", "diloco", "--grace-cap-ms", "0")
     run(blocks("pytorch.md")[2], job, monkeypatch, model=model, train=train, **names)
     with job.connect("other") as ps:
         assert torch.equal(torch.from_numpy(ps.pull("bias")), model.bias.detach())
@@ -150,7 +150,7 @@ OUTER = re.findall(r"^\|.*?`(dict\([^`]*\))` \|", text_of("pytorch.md"), re.MULT
 def test_outer_rules(new_job: NewJob, outer: str) -> None:
     model = nn.Linear(3, 2)
     inner = torch.optim.SGD(model.parameters(), lr=0.1)
-    with new_job("--sync", "sync", "--trainers", "1").connect("one") as ps:
+    with new_job("--sync", "diloco", "--grace-cap-ms", "0").connect("one") as ps:
         with pserver.torch.DiLoCo(ps, model, inner, sync_every=1, outer=eval(outer)):
             model(torch.ones(1, 3)).sum().backward()
             inner.step()

@@ -114,6 +114,36 @@ def test_encodings_and_forms(broker: Broker, new_job: NewJob, encoding: Any) -> 
         np.testing.assert_array_equal(ps.pull_fragment("f", min_version=2).params["f"], sent)
 
 
+@pytest.mark.parametrize("encoding", ["bfloat16", "e3m0"])
+def test_some_arrays_of_a_contribution_are_exact(
+    broker: Broker, new_job: NewJob, encoding: Any
+) -> None:
+    job = new_job()
+    sent = np.array([1, 1 / 3], np.float32)
+    wide = np.array([1 / 3], np.float64)
+    with pserver.connect(broker.url, job=job, trainer="a") as ps:
+        initialize(ps, f1=ones(2, 0), f2=ones(2, 0), f3=np.zeros(1))
+        values = {"f1": sent, "f2": sent, "f3": wide}
+        exact = ["f2", "f3"]
+        ps.contribute("f", values, base=0, encoding=encoding, exact=exact, **WORK)
+        held = ps.pull_fragment("f", min_version=1)
+        assert held.params["f1"][1] != -sent[1]
+        np.testing.assert_array_equal(held.params["f2"], -sent)
+        np.testing.assert_array_equal(held.params["f3"], -wide)
+        # Of the job's exact values, one is rounded on its way.
+        ps.contribute("f", {**values, "f1": sent + held.params["f1"]}, base=1, **WORK)
+        exactly = ps.pull_fragment("f", min_version=2)
+        pulled = ps.pull_fragment("f", encoding=encoding, exact=exact)
+        assert list(pulled.params) == ["f1", "f2", "f3"] and pulled.version == 2
+        assert pulled.params["f1"][1] != exactly.params["f1"][1]
+        for name in exact:
+            np.testing.assert_array_equal(pulled.params[name], exactly.params[name])
+        with pytest.raises(pserver.BadValue, match="exact: .*received.*z"):
+            ps.contribute("f", values, base=2, exact=["z"], **WORK)
+        with pytest.raises(pserver.BadValue, match="exact"):
+            ps.pull_fragment("f", exact="f1")
+
+
 def test_what_rounding_leaves_out_is_contributed_later(broker: Broker, new_job: NewJob) -> None:
     job = new_job()
     with pserver.connect(broker.url, job=job, trainer="a") as ps:

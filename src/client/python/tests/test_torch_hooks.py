@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch")
 
 
 import pserver  # noqa: E402
-from pserver.torch._diloco import StepHook, outer_config  # noqa: E402
+from pserver.torch._outer import outer_config  # noqa: E402
+from pserver.torch._step_hook import StepHook  # noqa: E402
 
 nn: Any = torch.nn
 SGD: Any = torch.optim.SGD

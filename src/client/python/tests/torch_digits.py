@@ -86,9 +86,10 @@ def main(mode: str, file: str, first: str, last: str) -> None:
         seed = int(ps.trainer.split("-")[-1])
         if mode == "diloco":
             inner = torch.optim.Adam(model.parameters(), lr=1e-3)
-            with DiLoCo(ps, [model], inner, sync_every=SYNC_EVERY) as diloco:
+            # With a barrier: what learners reach otherwise depends on how fast they are.
+            with DiLoCo(ps, [model], inner, sync_every=SYNC_EVERY, fragments=1, delay=0):
                 for step in train(model, inner, digits, steps, seed):
-                    if diloco.inner_steps == 0:
+                    if (step - steps[0] + 1) % SYNC_EVERY == 0:
                         print(step, flush=True)
         else:
             pserver.torch.sync(ps, model, optimizer="adam", learning_rate=1e-3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
@@ -13,6 +13,18 @@ from serving import HANG, Broker, StartHost
 
 #: Limits so small that the broker's storage suffices for many jobs.
 _SMALL = ("--shards", "2", "--journal-limit", "32MiB", "--retain", "8MiB")
+
+
+#: Flags of a job whose learners contribute to rounds; the merge is left to each parameter.
+ROUNDS = ("--sync", "diloco", "--grace-cap-ms", "0")
+
+#: Options of DiLoCo with a barrier, in a job of `barrier`.
+AT_ONCE: Dict[str, Any] = dict(fragments=1, delay=0)
+
+
+def barrier(learners: int) -> Tuple[str, ...]:
+    """Flags of a job whose rounds apply the mean of so many learners."""
+    return (*ROUNDS, "--quorum", str(learners), "--weights", "uniform", "--merge", "mean")
 
 
 class Job(NamedTuple):

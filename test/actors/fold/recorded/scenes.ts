@@ -11,6 +11,7 @@ import type { HalfDtype } from "../../../../src/protocol/dtypes.ts";
 import { toHalfFloats } from "../../../../src/protocol/encoding/half-floats.ts";
 import { batches, batchRefusals, batchSteps, notes, rulesAgain } from "./batches.ts";
 import { clocks, declarations, forget, initializations, sessions, waste } from "./grants.ts";
+import { guardedRoundsScene, guardsScene } from "./guards.ts";
 import { extremes, limits, refusals, restoredStates, stepRefusals } from "./refusals.ts";
 import { openContributions, roundRefusals, roundsScene } from "./rounds.ts";
 import type { SceneWriter } from "./scene-writer.ts";
@@ -322,6 +323,9 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "rounds-mean": roundsScene({ merge: "mean", weights: "steps" }),
   "rounds-rda": roundsScene({ late: "carry", lateDecay: 0.5 }),
   "round-refusals": roundRefusals,
+  guards: guardsScene,
+  "guarded-rounds-mean": guardedRoundsScene("mean"),
+  "guarded-rounds-rda": guardedRoundsScene("rda"),
 };
 
 /** All recordings by the names of their files. */

@@ -48,6 +48,15 @@ const block: fc.Arbitrary<BlockChange> = fc.record({
   behind: maybe(count),
 });
 
+const positive = fc.double({ min: 1e-300, noNaN: true, noDefaultInfinity: false });
+
+/** What a guard has decided, about the first entry of its record or another one. */
+const guard = fc.record({
+  action: fc.constantFrom("reject" as const, "clip" as const, "set-aside" as const),
+  ...{ norm: positive, limit: positive, median: positive, norms: count, others: count },
+  entry: fc.nat(5),
+});
+
 const outcome: fc.Arbitrary<UpdateEvent["outcome"]> = fc.oneof(
   fc.constant({ kind: "applied" } as const),
   fc.record({
@@ -85,6 +94,7 @@ const record = fc.record({
   skips: fc.integer({ min: 1, max: 3 }),
   laterUs: fc.integer({ min: -50, max: 5_000_000 }),
   step: maybe(fc.nat(99)),
+  guard: maybe(guard),
 });
 
 /** Records of one shard with their updates, in the order of their sequences. */
@@ -94,10 +104,15 @@ export const recordsOfShard: fc.Arbitrary<readonly (readonly UpdateEvent[])[]> =
     let seq = 0;
     let timeUs = 1_700_000_000_000_000;
     return records.map(
-      ({ content: what, outcome: given, trainer, session, n, skips, laterUs, step }) => {
+      ({ content: what, outcome: told, trainer, session, n, skips, laterUs, step, guard: by }) => {
         seq += skips;
         timeUs += laterUs;
         const isKnown = what.kind !== "unreadable";
+        // What is set aside is told in one event.
+        const isOne = what.kind === "note" || (what.kind === "blocks" && what.blocks.length === 1);
+        const isAside = isOne && by?.action === "set-aside" && told.kind === "applied";
+        const given = isAside ? ({ kind: "set-aside" } as const) : told;
+        const mark = by && (isOne ? { ...by, entry: 0 } : { ...by, action: "clip" as const });
         const place = { timeMs: timeUs / 1000, shard: SHARD, generation: 2, seq };
         const sender = isKnown
           ? { trainer, session, n }
@@ -111,7 +126,9 @@ export const recordsOfShard: fc.Arbitrary<readonly (readonly UpdateEvent[])[]> =
           entries: 1,
           outcome: isKnown ? given : ({ kind: "unreadable" } as const),
         };
-        if (what.kind === "note") return [{ ...base, verb: "note" as const, note: what.note }];
+        if (what.kind === "note") {
+          return [{ ...base, verb: "note" as const, note: what.note, guard: mark }];
+        }
         if (what.kind === "clock") return [{ ...base, verb: "clock" as const, step: what.step }];
         if (what.kind === "unreadable")
           return [{ ...base, verb: "unreadable" as const, bytes: what.bytes }];
@@ -124,6 +141,7 @@ export const recordsOfShard: fc.Arbitrary<readonly (readonly UpdateEvent[])[]> =
             entry,
             entries: what.blocks.length,
             block: each,
+            guard: mark?.entry === entry && entry < what.blocks.length ? mark : undefined,
             step: op === "grad" ? step : undefined,
           };
         });

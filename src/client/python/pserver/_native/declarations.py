@@ -71,14 +71,15 @@ class ClientInfo(Structure):
     _fields_ = _fields(
         "struct_size size, job char[41], trainer char[65], session uint64, synchronization int, "
         "trainers uint64, backups uint64, sums bool, staleness uint64, quorum uint64, "
-        "steps_ended uint64"
+        "grace_cap_ms uint64, steps_ended uint64"
     )
 
 
 class ClientStats(Structure):
     _fields_ = _fields(
         "struct_size size, calls uint64, failed uint64[100], records uint64, resent uint64, "
-        "reads uint64, sent_bytes uint64, received_bytes uint64, reconnects uint64"
+        "clipped uint64, set_aside uint64, reads uint64, sent_bytes uint64, received_bytes uint64, "
+        "reconnects uint64"
     )
 
 
@@ -116,7 +117,7 @@ class Indices(Structure):
 class Contribution(Structure):
     _fields_ = _fields(
         "struct_size size, fragment text, base uint64, steps uint64, tokens uint64, "
-        "step_ms double, form int, encoding int, no_error_feedback bool"
+        "step_ms double, form int, encoding int, no_error_feedback bool, exact bool*"
     )
 
 
@@ -153,7 +154,8 @@ class ParameterInfo(Structure):
 
 class ParameterDetails(Structure):
     _fields_ = _fields(
-        "info ParameterInfo, config text, block_elements uint64, first_shard uint32, shards uint32"
+        "info ParameterInfo, config text, block_elements uint64, first_shard uint32, "
+        "shards uint32, pinned bool"
     )
 
 

@@ -1,7 +1,7 @@
 """Trains PyTorch modules with a parameter server.
 
 ``sync`` connects a module with the job, ``Optimizer`` runs the optimizer on the server, ``DiLoCo`` runs a
-PyTorch optimizer here and averages the trainers from time to time. See docs/guides/python.md.
+PyTorch optimizer here and exchanges what it has learned from time to time. See docs/guides/pytorch.md.
 """
 
 try:

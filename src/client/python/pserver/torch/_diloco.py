@@ -1,180 +1,307 @@
-"""DiLoCo: trainers that train alone and exchange their changes from time to time."""
+"""DiLoCo: learners that train alone, and exchange what they have learned from time to time."""
 
 from __future__ import annotations
 
 import fnmatch
-import functools
 import warnings
-from types import MethodType
-from typing import Any, Callable, Collection, Dict, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    Final,
+    List,
+    Literal,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 import numpy as np
 import torch
 from torch import nn
 
 from .._arguments import Encoding
+from .._arrays import Array
+from .._error import Error, shown, unexpected
 from ..client import Client
-from ..config import with_keywords
-from ..errors import BadConfig, BadValue
-from ..records import Params
-from ._modules import HELD_AS, distinct, held_in, module_tensors, names_by_id, short
-from ._spectral import SpectralVectors, overwrite, spectral_vectors, vector_names
-from ._sync import sync
-from ._tensors import StepCalls, as_array
+from ..diloco import Division, Learner
+from ..errors import BadValue
+from ._modules import HELD_AS, held_dtype, is_frozen, module_tensors, parts, short
+from ._outer import check_rule, outer_config
+from ._overwrites import Overwrites
+from ._spectral import spectral_vectors, vector_names
+from ._step_hook import StepHook
+from ._sync import BUFFER_CONFIG
+from ._tensors import HostMemory
+
+#: What becomes of buffers of floats: they are averaged, are those of the first learner, or stay with each learner.
+Buffers = Literal["mean", "first", "skip"]
+
+_BUFFERS: Final = ("mean", "first", "skip")
+
+#: Shape of a tensor, and the element type in which it is updated.
+Form = Tuple[Tuple[int, ...], str]
 
 
 class DiLoCo:
-    """Trains with an optimizer in this process, and averages the trainers from time to time.
+    """Trains modules with an optimizer in this process, as a :class:`pserver.diloco.Learner` of a ``diloco`` job.
 
-    After every ``sync_every`` steps of ``inner_optimizer`` the trainer sends its change, θ_global −
-    θ_local, as the gradient of one step of a ``sync`` job. The server applies the mean of all trainers'
-    changes with the outer rule, and each trainer adopts the result. Any loop may call the optimizer::
+    The job's weights are divided into fragments. One after the other is due, each once in ``sync_every`` steps of
+    ``inner_optimizer``; what this learner has changed in it is then contributed in the background. The server merges the
+    contributions of a round and applies them with the outer rule; the result is adopted ``delay`` steps later, or when it
+    comes, and until then training goes on. Any loop may call the optimizer::
 
-        with DiLoCo(ps, [model], inner_optimizer, sync_every=100):
+        with DiLoCo(ps, model, inner_optimizer, tokens=4096):
             train(model, inner_optimizer)
 
     Nothing is exchanged outside of the ``with`` block; a step before it emits a warning.
 
-    ``outer`` is the outer rule, by default Nesterov's momentum as in the paper: ``lr=0.7`` and
-    ``momentum=0.9``. ``dict(optimizer="sgd", lr=1.0)`` gives FedAvg, ``dict(optimizer="adam",
-    lr=0.01)`` FedAdam. Alternatively ``outer_optimizer`` takes a ``torch.optim.SGD``, whose settings
-    are used. The rule becomes the configuration of the job's parameters, and so applies to all
-    trainers.
+    ``modules`` is a module, whose tensors are divided evenly into ``fragments``, by default 24 (``sync_every`` if that is
+    less), or as the job is divided; or several modules, each of which is a fragment. ``embeddings`` names parameters that
+    have a fragment of their own, unless there is only one, and are merged by the mean: by default the weights of
+    ``nn.Embedding`` and ``nn.EmbeddingBag``.
 
-    After each exchange all tensors of floats are equal in all trainers. Which of them are trained is looked
-    at in each exchange: a parameter that is frozen is sent only if it has changed, and adopted if another
-    trainer has changed it. Buffers are averaged, and none gets another sign than it has in all trainers. The
-    vectors of a spectral norm are computed from the new weights instead. Integers and bools do not change. Several
-    fragments are exchanged together, under the names "0.…", "1.…".
+    ``fragments=1, delay=0`` is DiLoCo with a barrier, if all learners are the quorum of the job: a step in which the
+    exchange is due waits until all have made theirs, for ``timeout`` seconds at most, 600 by default.
 
-    ``exclude`` names tensors that are not exchanged, such as buffers of a module of one's own whose mean means
-    nothing: unit vectors, permutations. It is a name, or several, in which ``*``, ``?`` and ``[…]`` stand for what
-    they do in :mod:`fnmatch`. Each trainer keeps its own; the job holds those of the trainer that has exchanged last.
+    ``outer`` is the outer rule, by default Nesterov's momentum as in the paper: ``lr=0.7`` and ``momentum=0.9``.
+    ``dict(optimizer="sgd", lr=1.0)`` gives FedAvg, ``dict(optimizer="adam", lr=0.01)`` FedAdam. Alternatively
+    ``outer_optimizer`` takes a ``torch.optim.SGD``, whose settings are used. The rule becomes the configuration of the
+    job's parameters, and so applies to all learners. ``tokens``, ``quorum``, ``grace``, ``alpha``, ``delay``,
+    ``encoding``, ``error_feedback`` and ``pull_encoding`` are as for :class:`pserver.diloco.Learner`; buffers, frozen
+    parameters and float64 are not encoded.
 
-    ``encoding`` applies to float32 pseudo-gradients of parameters; what rounding to "int8" or "e3m0" leaves out is
-    added to the next one, unless ``error_feedback`` is False (see ``Client.send_grads``). ``pull_encoding`` applies
-    to the weights of float32 parameters that this trainer trains; all trainers should give the same. Buffers and
-    frozen parameters are not encoded.
+    The job holds tensors of floats as float32 or float64; a parameter is trained from when it requires gradients. Floats
+    in ``buffers`` are averaged ("mean"), all learners keep those of the first one ("first"), or each keeps its own
+    ("skip"). The vectors of a spectral norm are computed from the new weights. Integers and bools are adopted from the
+    first learner, and not exchanged. ``exclude`` names tensors that are not exchanged and stay with each learner, such as
+    unit vectors of a module of one's own. It is a name, or several, in which ``*``, ``?`` and ``[…]`` stand for what they
+    do in :mod:`fnmatch`. Of what stays with each learner, the job has that of the one which has ended last.
 
-    The state of the inner optimizer stays in this process and is kept at each exchange. ``timeout`` is
-    for each call, in seconds: an exchange waits until the slowest trainer has made its own. Nobody
-    waits for a dead trainer once its lease has run out. A late or restarted trainer begins with the
-    job's values; its first exchange is computed from these, or is left out if its step had closed.
+    A learner may come at any time and adopts the job's weights; one that was killed is started again. ``timeout`` is also
+    that of each call, in seconds, by default the client's. The states of the module and of the inner optimizer stay in this process, and are saved by
+    their own ``state_dict()``.
     """
 
     def __init__(
         self,
         ps: Client,
-        model_fragments: Union[nn.Module, Sequence[nn.Module]],
+        modules: Union[nn.Module, Sequence[nn.Module]],
         inner_optimizer: torch.optim.Optimizer,
         outer_optimizer: Optional[torch.optim.Optimizer] = None,
-        sync_every: int = 500,
+        sync_every: int = 24,
         *,
-        outer: Optional[Mapping[str, Any]] = None,
+        fragments: Optional[int] = None,
+        embeddings: Optional[Collection[str]] = None,
+        quorum: Optional[int] = None,
+        grace: Optional[float] = None,
+        tokens: Union[int, Callable[[], int]] = 1,
         encoding: Optional[Encoding] = "bfloat16",
         error_feedback: bool = True,
         pull_encoding: Optional[Encoding] = None,
-        timeout: float = 600.0,
+        delay: int = 2,
+        alpha: float = 0.0,
+        outer: Optional[Mapping[str, Any]] = None,
         exclude: Union[str, Sequence[str]] = (),
+        buffers: Buffers = "mean",
+        timeout: Optional[float] = None,
     ) -> None:
-        if sync_every < 1:
-            raise BadValue(f"DiLoCo: sync_every: expected 1 or more; received {sync_every}")
+        if buffers not in _BUFFERS:
+            raise unexpected(BadValue, "DiLoCo: buffers", ", ".join(_BUFFERS), shown(buffers))
         self._ps = ps
-        self._model = _one_module(model_fragments)
+        self._model, self._count = _one_module(modules)
         self._inner_optimizer = inner_optimizer
         self._outer = outer_config(outer, outer_optimizer)
-        self._sync_every = sync_every
-        self._encoding = encoding
-        self._error_feedback = error_feedback
-        self._pull_encoding = pull_encoding
-        self._timeout = timeout
+        self._fragments = fragments
+        self._embeddings = embeddings
         self._exclude = [exclude] if isinstance(exclude, str) else list(exclude)
-        #: Names of the tensors of floats that are not exchanged.
-        self._excluded: Set[str] = set()
+        self._buffers = buffers
+        self._timeout = timeout
+        self._options = dict(
+            quorum=quorum,
+            grace=grace,
+            sync_every=sync_every,
+            tokens=tokens,
+            encoding=encoding,
+            error_feedback=error_feedback,
+            pull_encoding=pull_encoding,
+            delay=delay,
+            alpha=alpha,
+            timeout=timeout,
+        )
         self._hook = StepHook(inner_optimizer, self._warn_of_step)
         self._is_entered = False
-        #: What the job holds of the module.
-        self._forms: Dict[str, Form] = {}
-        #: The tensors' values after the last exchange, in host memory.
-        self._begin: Dict[str, torch.Tensor] = {}
-        #: The last results of reading into these, by encoding; what has not changed since is not sent again.
-        self._read: Dict[Optional[Encoding], Params] = {}
-        #: Names of the changes that have been sent since, and whether that has ended the step.
-        self._sent: Set[str] = set()
-        self._is_step_ended = False
-        #: Steps of the inner optimizer since the last exchange.
-        self.inner_steps = 0
-        #: Exchanges with the job so far.
-        self.outer_steps = 0
-        #: Blocks whose step had closed before this trainer's change came, in the last exchange.
-        self.late_blocks = 0
+        self._learner: Optional[_ModuleLearner] = None
+        self._state: Optional[Mapping[str, Any]] = None
+        self._overwrites = Overwrites(ps, timeout)
+        #: What stays with each learner, and what all learners have of the first one, after the names of the tensors.
+        self._own: Set[str] = set()
+        self._first: Dict[str, Array] = {}
+        #: The vectors of spectral norms as they were computed last.
+        self._vectors: Dict[str, torch.Tensor] = {}
 
     def __enter__(self) -> DiLoCo:
-        """Initializes the job with the module or adopts the job's values, and begins to count steps.
+        """Initializes the job with the modules or adopts the job's values, and begins to count steps.
 
-        Raises BadValue unless the job applies the mean of one gradient of each trainer, and for a name in
-        ``exclude`` that no tensor of floats has; BadConfig
-        if it was initialized with another outer rule; and what ``sync`` raises.
+        Raises BadValue, BadConfig and BadDtype for settings, modules or an outer rule that do not fit the job, and for a name
+        in ``exclude`` that no tensor of floats has; and what the calls of the client raise.
         """
         self._hook.remove()
-        _check_steps(self._ps)
-        self._excluded = _matching(_exchanged(module_tensors(self._model)), self._exclude)
-        sync(self._ps, self._model, self._outer, timeout=self._timeout)
-        held = module_tensors(self._model, set(names_by_id(self._ps).values()))
-        self._forms = _forms_of(held)
-        tensors = _exchanged(held)
-        self._begin = {
-            name: self._held(name, tensor, copy=True) for name, tensor in tensors.items()
+        known = {info.name for info in self._ps.list_params(timeout=self._timeout)}
+        tensors = module_tensors(self._model, known)
+        floats = [name for name, tensor in tensors.items() if tensor.is_floating_point()]
+        excluded = _matching(floats, self._exclude)
+        vectors = vector_names(spectral_vectors(self._model))
+        kept = set() if self._buffers == "mean" else _buffers_of(tensors)
+        exchanged = [name for name in floats if name not in excluded | vectors | kept]
+        self._own = (excluded | (kept if self._buffers == "skip" else set())) - vectors
+        # Any of what is exchanged may be trained one day, and small changes of half floats would round to nothing.
+        dtypes = {
+            name: HELD_AS[tensor.dtype] if name in exchanged else held_dtype(tensor)
+            for name, tensor in tensors.items()
         }
-        self._read = {}
-        self._excluded = _matching(tensors, self._exclude)
-        trained = {name for name, tensor in tensors.items() if is_trained(tensor)}
-        check_rule(self._ps, trained, self._outer)
-        self._end_exchange()
+        module = _ModuleValues(self._ps, self._model, tensors, dtypes)
+        learner = _ModuleLearner(
+            module,
+            self._ps,
+            module.read(exchanged),
+            others=module.read([name for name in tensors if name not in exchanged]),
+            fragments=self._division(exchanged),
+            embeddings=self._embeddings_in(tensors, exchanged),
+            outer=lambda name: self._config_of(tensors[name]),
+            **self._options,
+        )
+        try:
+            self._begin(learner, tensors, kept - vectors)
+        except BaseException:
+            # Nobody shall wait for a learner that does not begin.
+            learner.close()
+            raise
+        self._learner = learner
         self._hook = StepHook(self._inner_optimizer, self._after_step)
         self._is_entered = True
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        """Stops counting steps. At a regular end, exchanges the changes of the remaining steps and
-        leaves the job's steps. After an exception, others wait for this trainer until its client is
-        closed."""
+        """Stops counting steps. At a regular end, contributes what is left, adopts the results, and leaves the rounds. After
+        an exception, others wait for this learner until its client is closed."""
         self._hook.remove()
+        learner = self._entered()
         try:
             if error is None:
-                if self.inner_steps > 0:
-                    self.sync()
-                self._ps.exit_steps(timeout=self._timeout)
+                self.sync()
+                learner.close()
         finally:
+            learner._end()
+            self._overwrites.end()
             self._is_entered = False
 
-    def sync(self) -> None:
-        """Exchanges now: sends the change, waits for the others, adopts the result.
+    @property
+    def inner_steps(self) -> int:
+        """Steps of the inner optimizer so far."""
+        return 0 if self._learner is None else self._learner.steps
 
-        Raises BadValue, naming every tensor, if the module has other tensors than the job got from it, and
-        outside of the ``with`` block; and what ``Client.send_grads`` and ``Client.get_params`` raise. The
-        module is then as it was, and the next step of the inner optimizer tries again; what was sent is not
-        sent again.
+    @property
+    def outer_steps(self) -> int:
+        """Results of rounds that this learner has received so far, of all fragments together."""
+        return 0 if self._learner is None else self._learner.received
+
+    @property
+    def versions(self) -> Dict[str, int]:
+        """The version of each fragment that was received last: how many of its rounds have closed."""
+        return {} if self._learner is None else self._learner.versions
+
+    @property
+    def obstacle(self) -> Optional[Error]:
+        """Why the last attempt to exchange a fragment has failed, which is made again; None if none has."""
+        return None if self._learner is None else self._learner.obstacle
+
+    def sync(self) -> None:
+        """Contributes what is left of each fragment, waits for all results, and adopts them.
+
+        Raises BadValue, naming every tensor, if the modules have other tensors than the job got from them, and outside of
+        the ``with`` block; Timeout; and what ``Client.contribute`` and ``Client.pull_fragment`` raise. The modules are then
+        as they were.
         """
-        if not self._is_entered:
+        learner = self._entered()
+        learner.module.forget()
+        held = learner.module.look()
+        learner._finish(learner.module.read, self._timeout)
+        self._adopt(
+            {name: value for part in learner._parts.values() for name, value in part.begin.items()}
+        )
+        given = self._own | set(self._vectors)
+        self._overwrites.give_last(
+            learner.module.copies([name for name in given if not is_frozen(held[name])])
+        )
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Returns this learner's position, plain numbers: save it together with the states of the modules and of the inner
+        optimizer. Raises BadValue before the ``with`` block."""
+        if self._learner is None:
+            raise BadValue("DiLoCo: state_dict: expected a call within the `with` block or after")
+        return self._learner.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a saved position when the ``with`` block is entered, after the modules have loaded what was saved
+        with it.
+
+        Fragments of which the job has still the version that their values were learned from keep these values; of any
+        other the job's present values are adopted. Raises BadValue within the block.
+        """
+        if self._is_entered:
+            raise BadValue("DiLoCo: load_state_dict: expected a call before the `with` block")
+        self._state = dict(state)
+
+    def _entered(self) -> _ModuleLearner:
+        if self._learner is None or not self._is_entered:
             raise BadValue(
                 "DiLoCo: nothing is exchanged outside of its `with` block: expected a call within"
             )
-        held = module_tensors(self._model, self._forms)
-        self._check_forms(held)
-        tensors = _exchanged(held)
-        vectors = spectral_vectors(self._model)
-        own = vector_names(vectors) | self._excluded
-        if not self._is_step_ended:
-            self._send({name: tensor for name, tensor in tensors.items() if name not in own})
-        self._adopt(tensors, vectors, own)
-        self._end_exchange()
-        self.outer_steps += 1
+        return self._learner
 
-    def _held(self, name: str, tensor: torch.Tensor, copy: bool = False) -> torch.Tensor:
-        """Returns the tensor's values in host memory, in the element type that the job holds."""
-        dtype = held_in(self._ps, name, tensor)
-        return tensor.detach().to("cpu", dtype, copy=copy).contiguous()
+    def _begin(
+        self, learner: _ModuleLearner, tensors: Mapping[str, torch.Tensor], kept: Set[str]
+    ) -> None:
+        """Checks the job's rule, and gives the modules the job's values."""
+        trained = {name for name, tensor in tensors.items() if is_trained(tensor)}
+        check_rule(self._ps, trained & set(learner._forms), self._outer)
+        saved = set() if self._state is None else set(learner._restore(self._state))
+        self._state = None
+        self._first = {name: learner.others[name] for name in kept if self._buffers == "first"}
+        values = {**learner.params, **learner.others}
+        learner.module.write({n: v for n, v in values.items() if n not in saved | self._own})
+        self._vectors = {
+            name: tensors[name].detach().clone()
+            for name in vector_names(spectral_vectors(self._model))
+        }
+        self._compute_vectors()
+
+    def _division(self, exchanged: Sequence[str]) -> Optional[Division]:
+        if self._fragments is not None or self._count == 1:
+            return self._fragments
+        return {name: f"f{name.split('.')[0]}" for name in exchanged}
+
+    def _embeddings_in(
+        self, tensors: Mapping[str, torch.Tensor], exchanged: Collection[str]
+    ) -> Collection[str]:
+        if self._embeddings is not None:
+            return self._embeddings
+        found = {
+            id(part.weight)
+            for _, part in parts(self._model)
+            if isinstance(part, (nn.Embedding, nn.EmbeddingBag))
+        }
+        return [name for name in exchanged if id(tensors[name]) in found]
+
+    def _config_of(self, tensor: torch.Tensor) -> Mapping[str, Any]:
+        return (
+            self._outer if isinstance(tensor, nn.Parameter) else {**BUFFER_CONFIG, "merge": "mean"}
+        )
 
     def _warn_of_step(self) -> None:
         self._hook.remove()
@@ -186,23 +313,92 @@ class DiLoCo:
         )
 
     def _after_step(self) -> None:
-        self.inner_steps += 1
-        if self.inner_steps >= self._sync_every:
-            self.sync()
+        learner = self._entered()
+        learner.module.forget()
+        adopted = learner._advance(learner.module.read)
+        if adopted:
+            self._adopt(adopted)
+            self._overwrites.give(learner.module.copies(list(self._vectors)))
 
-    def _end_exchange(self) -> None:
-        self._sent = set()
-        self._is_step_ended = False
-        self.inner_steps = 0
+    def _adopt(self, values: Mapping[str, Array]) -> None:
+        """Gives the modules values of the job, and what follows from them."""
+        module = self._entered().module
+        module.write({**values, **self._first})
+        self._compute_vectors()
 
-    def _check_forms(self, held: Mapping[str, torch.Tensor]) -> None:
-        """Raises the error that names every tensor which is new, gone or of another form: the trainers could
-        not agree on it any more."""
-        forms = _forms_of(held)
+    def _compute_vectors(self) -> None:
+        """Computes the vectors of spectral norms from those that were computed last: learners with equal weights then have
+        equal ones, whatever their own forward passes have made of them."""
+        with torch.no_grad():
+            for each in spectral_vectors(self._model):
+                for name, vector in (each.u_name, each.u), (each.v_name, each.v):
+                    vector.copy_(self._vectors[name])
+                each.compute()
+                for name, vector in (each.u_name, each.u), (each.v_name, each.v):
+                    self._vectors[name] = vector.detach().clone()
+
+
+class _ModuleValues:
+    """The values of a module's tensors, as arrays that the job can hold."""
+
+    def __init__(
+        self,
+        ps: Client,
+        model: nn.Module,
+        tensors: Mapping[str, torch.Tensor],
+        dtypes: Mapping[str, torch.dtype],
+    ) -> None:
+        """``dtypes``: the element types in which the job holds the tensors."""
+        self._ps = ps
+        self._model = model
+        self._forms = _forms_of(tensors)
+        self._memory = {name: HostMemory(dtype) for name, dtype in dtypes.items()}
+        self._tensors: Optional[Mapping[str, torch.Tensor]] = tensors
+
+    def forget(self) -> None:
+        """Has the tensors looked up when they are needed next: a training loop may have replaced them."""
+        self._tensors = None
+
+    def look(self) -> Mapping[str, torch.Tensor]:
+        """Returns the module's tensors as they are now. Raises the error that names every one which is new, gone or of
+        another form: learners could not agree on it any more."""
+        if self._tensors is None:
+            tensors = module_tensors(self._model, self._forms)
+            self._check(_forms_of(tensors))
+            self._tensors = tensors
+        return self._tensors
+
+    def read(self, names: Sequence[str]) -> Dict[str, Array]:
+        """Returns values, which are valid until the module changes."""
+        tensors = self.look()
+        return {name: self._memory[name].read(tensors[name]) for name in names}
+
+    def copies(self, names: Sequence[str]) -> Dict[str, Array]:
+        """Returns copies of values."""
+        return {name: value.copy() for name, value in self.read(names).items()}
+
+    def write(self, values: Mapping[str, Array]) -> None:
+        """Gives the module these values."""
+        tensors = self.look()
+        for name, value in values.items():
+            memory = self._memory[name]
+            np.copyto(memory.receive(tensors[name]), value)
+            memory.received(tensors[name])
+
+    def rounded(self, name: str, value: Array) -> Array:
+        """Returns a value as the module's tensor has it."""
+        tensor = self.look()[name]
+        if HELD_AS[tensor.dtype] is tensor.dtype:
+            return value
+        held = torch.from_numpy(value).to(tensor.dtype).to(HELD_AS[tensor.dtype])
+        array: Array = held.numpy()
+        return array
+
+    def _check(self, forms: Mapping[str, Form]) -> None:
         wrong = [f"{name!r} is new" for name in forms if name not in self._forms]
         wrong += [f"{name!r} is gone" for name in self._forms if name not in forms]
         wrong += [
-            f"{name!r} was {_shown(self._forms[name])} and is {_shown(form)}"
+            f"{name!r} was {_described(self._forms[name])} and is {_described(form)}"
             for name, form in forms.items()
             if self._forms.get(name, form) != form
         ]
@@ -213,68 +409,51 @@ class DiLoCo:
                 "another job"
             )
 
-    def _send(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Sends the changes that have not been sent yet, and ends the step."""
-        calls = StepCalls(self._encoding, self._error_feedback)
-        kind = self._ps.synchronization
-        for name, tensor in tensors.items():
-            if name in self._sent:
-                continue
-            begin, now = self._begin[name], self._held(name, tensor)
-            if not isinstance(tensor, nn.Parameter):
-                change = change_of_buffer(begin, now, kind.trainers + kind.backups)
-                calls.add(name, as_array(change), exact=True)
-            elif is_trained(tensor) or not torch.equal(begin, now):
-                calls.add(name, as_array(begin - now))
-        late = 0 if not self._sent else self.late_blocks
-        try:
-            late += calls.send(self._ps, timeout=self._timeout)
-        finally:
-            self._sent |= calls.sent
-        self.late_blocks = late
-        self._is_step_ended = True
 
-    def _adopt(
-        self,
-        tensors: Mapping[str, torch.Tensor],
-        vectors: Sequence[SpectralVectors],
-        own: Collection[str],
-    ) -> None:
-        """Adopts the job's values of all tensors but its own ones, which it gives to the job."""
-        outs: Dict[Optional[Encoding], Dict[str, np.ndarray[Any, Any]]] = {}
-        for name, tensor in tensors.items():
-            if name not in own:
-                values = as_array(self._begin[name])
-                is_encoded = is_trained(tensor) and values.dtype == np.float32
-                outs.setdefault(self._pull_encoding if is_encoded else None, {})[name] = values
-        # After an error the memory holds an unknown mixture, which must be read again.
-        known, self._read = self._read, {}
-        results = {
-            encoding: self._ps.get_params(
-                list(out),
-                out=out,
-                known=known.get(encoding),
-                encoding=encoding,
-                timeout=self._timeout,
-            )
-            for encoding, out in outs.items()
-        }
-        self._read = results
-        with torch.no_grad():
-            # Vectors are computed from those of the last exchange, which are equal in all trainers.
-            for name in tensors.keys() - self._excluded:
-                places = distinct(tensors[name])
-                places.copy_(self._begin[name][tuple(slice(size) for size in places.shape)])
-        for each in vectors:
-            each.compute()
-        overwrite(self._ps, {name: tensors[name] for name in own}, timeout=self._timeout)
-        # What is lost by rounding to half precision must not count as a change by this trainer.
-        for name, tensor in tensors.items():
-            self._begin[name].copy_(tensor.detach())
+class _ModuleLearner(Learner):
+    """A learner whose arrays are the tensors of a module."""
+
+    def __init__(self, module: _ModuleValues, *arguments: Any, **options: Any) -> None:
+        self.module = module
+        super().__init__(*arguments, exact=self._unencoded, **options)
+
+    def _unencoded(self) -> List[str]:
+        """Names of buffers and frozen parameters: what nobody trains must not be rounded."""
+        return [name for name, tensor in self.module.look().items() if not is_trained(tensor)]
+
+    def _change_of(self, name: str, begin: Array, now: Array) -> Array:
+        if isinstance(self.module.look()[name], nn.Parameter):
+            return super()._change_of(name, begin, now)
+        return change_of_buffer(begin, now)
+
+    def _as_kept(self, values: Mapping[str, Array]) -> Mapping[str, Array]:
+        # What is lost by rounding to half precision must not count as a change by this learner.
+        return {name: self.module.rounded(name, value) for name, value in values.items()}
 
 
-#: Shape of a tensor, and the element type in which it is updated.
-Form = Tuple[Tuple[int, ...], str]
+def is_trained(tensor: torch.Tensor) -> bool:
+    """Whether it is a parameter that optimizers change."""
+    return isinstance(tensor, nn.Parameter) and tensor.requires_grad
+
+
+#: Contributions in a round up to which rounding makes no number negative that is not negative in any learner.
+_CONTRIBUTIONS: Final = 256
+
+
+def change_of_buffer(begin: Array, now: Array) -> Array:
+    """Returns how a buffer has changed: what a learner contributes, so that the mean of all is computed.
+
+    The mean of numbers that are not negative, such as variances, would become negative by rounding where they are much
+    smaller than the number before. So where both numbers are of one sign, the change is limited to a little less than the
+    number before. Adding one contribution to the mean of those before rounds three times in a row, each time by half of
+    the type's epsilon at most. What has not changed, such as an infinity, has the change 0.
+    """
+    kind = begin.dtype.type
+    limit = np.abs(begin) * kind(1 - 1.5 * _CONTRIBUTIONS * np.finfo(begin.dtype).eps)
+    change = np.zeros_like(begin)
+    np.subtract(begin, now, out=change, where=begin != now)
+    change = np.where((begin >= 0) & (now >= 0), np.minimum(change, limit), change)
+    return np.where((begin <= 0) & (now <= 0), np.maximum(change, -limit), change)
 
 
 def _forms_of(tensors: Mapping[str, torch.Tensor]) -> Dict[str, Form]:
@@ -284,9 +463,18 @@ def _forms_of(tensors: Mapping[str, torch.Tensor]) -> Dict[str, Form]:
     }
 
 
-def _shown(form: Form) -> str:
+def _described(form: Form) -> str:
     shape, dtype = form
     return f"{dtype} of shape {shape}"
+
+
+def _buffers_of(tensors: Mapping[str, torch.Tensor]) -> Set[str]:
+    """Returns the names of buffers of floats."""
+    return {
+        name
+        for name, tensor in tensors.items()
+        if tensor.is_floating_point() and not isinstance(tensor, nn.Parameter)
+    }
 
 
 def _matching(names: Collection[str], patterns: Sequence[str]) -> Set[str]:
@@ -301,170 +489,9 @@ def _matching(names: Collection[str], patterns: Sequence[str]) -> Set[str]:
     return {name for matching in found.values() for name in matching}
 
 
-def _exchanged(held: Mapping[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
-    return {name: tensor for name, tensor in held.items() if tensor.is_floating_point()}
-
-
-def is_trained(tensor: torch.Tensor) -> bool:
-    """Whether it is a parameter that optimizers change."""
-    return isinstance(tensor, nn.Parameter) and tensor.requires_grad
-
-
-def change_of_buffer(begin: torch.Tensor, now: torch.Tensor, trainers: int) -> torch.Tensor:
-    """Returns how a buffer has changed, as the gradient from which the mean of all trainers is computed.
-
-    The mean of numbers that are not negative, such as variances, would become negative by rounding where they
-    are much smaller than the number before. So where both numbers are of one sign, the change is limited to a
-    little less than the number before: by as much as the sum of all ``trainers`` may be rounded. What has not
-    changed, such as an infinity, has the change 0.
-    """
-    margin = (trainers + 4) * torch.finfo(begin.dtype).eps
-    limit = begin.abs() * (1.0 - margin)
-    change = torch.where(begin.eq(now), torch.zeros_like(begin), begin - now)
-    change = torch.where(begin.ge(0) & now.ge(0), torch.minimum(change, limit), change)
-    return torch.where(begin.le(0) & now.le(0), torch.maximum(change, -limit), change)
-
-
-def _one_module(fragments: Union[nn.Module, Sequence[nn.Module]]) -> nn.Module:
-    if isinstance(fragments, nn.Module):
-        return fragments
-    modules = list(fragments)
-    return modules[0] if len(modules) == 1 else nn.ModuleList(modules)
-
-
-def _check_steps(ps: Client) -> None:
-    kind = ps.synchronization
-    if kind.mode == "sync" and kind.reduce == "mean":
-        return
-    received = kind.mode if kind.mode != "sync" else f"sync that applies the {kind.reduce}"
-    raise BadValue(
-        f"DiLoCo: expected a job that applies the mean of all trainers' gradients in steps, as of "
-        f"`pserver up --sync sync --trainers N`; received job {ps.job!r}, which is {received}",
-        {"expected": "sync, mean", "received": received},
-    )
-
-
-#: The outer optimizer of the DiLoCo paper (Douillard et al., 2023).
-DILOCO: Mapping[str, Any] = {"optimizer": "nesterov", "lr": 0.7, "momentum": 0.9}
-
-_NUMBERS_OF_RULES = ("momentum", "rho", "beta", "beta1", "beta2", "epsilon")
-
-
-def outer_config(
-    outer: Optional[Mapping[str, Any]], optimizer: Optional[torch.optim.Optimizer]
-) -> Dict[str, Any]:
-    """Returns the configuration of parameters that get pseudo-gradients.
-
-    ``outer`` has the server's rule as ``optimizer`` ("nesterov" if absent), its rate as ``lr`` or
-    ``learning_rate``, its numbers, and any other entry of a configuration. Alternatively ``optimizer`` is a
-    ``torch.optim.SGD``, whose settings are used. Raises BadConfig if both are given, and for any other
-    optimizer of PyTorch.
-    """
-    if optimizer is not None:
-        if outer is not None:
-            raise BadConfig("DiLoCo: expected outer or outer_optimizer; received both")
-        outer = _of_sgd(optimizer)
-    settings = with_keywords(DILOCO if outer is None else outer, {})
-    if not isinstance(settings, Mapping):
-        raise BadConfig(f"DiLoCo: outer: expected a dict; received {type(outer).__qualname__}")
-    given = dict(settings)
-    named = given.pop("optimizer", "nesterov")
-    rule = dict(named) if isinstance(named, Mapping) else {"name": named}
-    rule.update({key: given.pop(key) for key in _NUMBERS_OF_RULES if key in given})
-    if "lr" in given:
-        if "learningRate" in given:
-            raise BadConfig("DiLoCo: outer: expected lr or learning_rate; received both")
-        given["learningRate"] = given.pop("lr")
-    rate = given.get("learningRate")
-    if rate is not None and not isinstance(rate, Mapping):
-        given["learningRate"] = {"schedule": "constant", "rate": rate}
-    return {"optimizer": rule, **given}
-
-
-def check_rule(ps: Client, names: Collection[str], config: Mapping[str, Any]) -> None:
-    """Raises BadConfig, naming every parameter that has another rule or rate. In that case another
-    trainer has configured the job, and that cannot be changed."""
-    expected = {key: config[key] for key in ("optimizer", "learningRate") if key in config}
-    others = [
-        f"{info.name!r} by {_rule_of(info.config)}"
-        for info in ps.list_params()
-        if info.name in names and not _agrees(expected, info.config)
-    ]
-    if others:
-        raise BadConfig(
-            f"DiLoCo: expected parameters that job {ps.job!r} updates by {_rule_of(expected)}; "
-            f"it updates {', '.join(others)}"
-        )
-
-
-def _agrees(expected: Any, found: Any) -> bool:
-    """Whether a configuration has every expected entry; it may have others."""
-    if not isinstance(expected, Mapping):
-        return bool(expected == found)
-    return isinstance(found, Mapping) and all(
-        key in found and _agrees(value, found[key]) for key, value in expected.items()
-    )
-
-
-def _rule_of(config: Mapping[str, Any]) -> str:
-    rule = config["optimizer"]
-    rate = config.get("learningRate")
-    if isinstance(rate, Mapping) and rate.get("schedule") == "constant":
-        rate = rate["rate"]
-    numbers = "".join(f", {key} {value}" for key, value in rule.items() if key != "name")
-    return f"{rule['name']} (lr {rate}{numbers})"
-
-
-def _of_sgd(optimizer: torch.optim.Optimizer) -> Dict[str, Any]:
-    groups = optimizer.param_groups
-    if not isinstance(optimizer, torch.optim.SGD) or len(groups) != 1:
-        raise BadConfig(
-            "DiLoCo: outer_optimizer: expected torch.optim.SGD with one group; received "
-            f"{type(optimizer).__name__} with {len(groups)}: describe the rule with outer=dict(…)"
-        )
-    group = groups[0]
-    if group["dampening"] != 0 or group["maximize"]:
-        raise BadConfig("DiLoCo: outer_optimizer: expected no dampening and no maximize")
-    if group["momentum"] == 0:
-        rule: Dict[str, Any] = {"optimizer": "sgd"}
-    else:
-        name = "nesterov" if group["nesterov"] else "momentum"
-        rule = {"optimizer": name, "momentum": group["momentum"]}
-    return {**rule, "lr": group["lr"], "l2": group["weight_decay"]}
-
-
-class StepHook:
-    """Calls a function after each step of an optimizer, until it is removed."""
-
-    def __init__(self, optimizer: torch.optim.Optimizer, after_step: Callable[[], None]) -> None:
-        self._after_step = after_step
-        register = getattr(optimizer, "register_step_post_hook", None)
-        self._attached = True
-        self._handle = None if register is None else register(lambda *_: self._after_step())
-        if register is None:
-            self._wrap(optimizer)
-
-    def remove(self) -> None:
-        """Removes the hook: the function is not called any more."""
-        self._attached = False
-        if self._handle is not None:
-            self._handle.remove()
-
-    def _wrap(self, optimizer: Any) -> None:
-        """Replaces ``step`` by a method that also calls the function: PyTorch before 2.0 has no hooks
-        of steps.
-
-        The replacement is a method, too, and has the attributes of the original, because schedulers of
-        these versions wrap it in turn and look for both. For the same reason it stays when the hook is
-        removed, and then calls nothing.
-        """
-        inner = optimizer.step
-
-        @functools.wraps(inner)
-        def step(_: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
-            loss = inner(*args, **kwargs)
-            if self._attached:
-                self._after_step()
-            return loss
-
-        optimizer.step = MethodType(step, optimizer)
+def _one_module(modules: Union[nn.Module, Sequence[nn.Module]]) -> Tuple[nn.Module, int]:
+    """Returns one module with all of them, and how many they are."""
+    if isinstance(modules, nn.Module):
+        return modules, 1
+    given = list(modules)
+    return (given[0] if len(given) == 1 else nn.ModuleList(given)), len(given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 import torch
@@ -135,24 +135,15 @@ class StepCalls:
     because only some gradients are encoded, one for each encoding. The last call ends the step."""
 
     def __init__(self, encoding: Optional[Encoding], error_feedback: bool) -> None:
-        """Encodes float32 gradients, unless they are added as exact ones."""
+        """Encodes float32 gradients."""
         self._encoding = encoding
         self._error_feedback = error_feedback
         self._calls: Dict[Tuple[Optional[float], Optional[Encoding]], Dict[str, Gradient]] = {}
-        #: Names whose gradients have been sent.
-        self.sent: Set[str] = set()
 
-    def add(
-        self,
-        name: str,
-        gradient: Gradient,
-        learning_rate: Optional[float] = None,
-        *,
-        exact: bool = False,
-    ) -> None:
-        """Adds a gradient to the call that it belongs to; an exact one is sent as it is."""
+    def add(self, name: str, gradient: Gradient, learning_rate: Optional[float] = None) -> None:
+        """Adds a gradient to the call that it belongs to."""
         values = gradient.values if isinstance(gradient, Rows) else gradient
-        encoding = None if exact or values.dtype != np.float32 else self._encoding
+        encoding = None if values.dtype != np.float32 else self._encoding
         self._calls.setdefault((learning_rate, encoding), {})[name] = gradient
 
     def send(
@@ -161,7 +152,7 @@ class StepCalls:
         """Sends everything and ends the trainer's step; only ends the step if there is nothing to send.
 
         Returns the number of blocks whose gradients came too late for their step. Calls before one that
-        fails have taken effect: ``sent`` has their names.
+        fails have taken effect.
         """
         calls = list(self._calls.items())
         late = 0
@@ -176,7 +167,6 @@ class StepCalls:
                 timeout=timeout,
             )
             late += result.late_blocks
-            self.sent.update(grads)
         if not calls:
             ps.end_step(timeout=timeout)
         return late
