@@ -12,19 +12,47 @@ import argparse
 import os
 import time
 from itertools import count
-from typing import Any, Dict, Iterator, Mapping
+from typing import Iterator
 
 import torch
 
 import pserver
 from gpt import GPT, TOKENS_PER_STEP, Text
-from pserver.diloco import Learner
+from pserver.torch import DiLoCo
 
 #: Learning alone: how many steps there are from one time that the values are stored in the job to the next.
 STORE_EVERY = 12
 
 
 def main() -> None:
+    options = parsed()
+    torch.set_num_threads(1)  # the learners of this machine share its processors
+    torch.manual_seed(options.seed)
+    model = GPT()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    with pserver.connect() as ps:
+        steps = inner_steps(model, optimizer, ps.session, options)
+        if options.how == "alone":
+            learn_alone(ps, model, steps)
+            return
+        has_barrier = options.how == "barrier"
+        with DiLoCo(
+            ps,
+            model,
+            optimizer,
+            sync_every=options.sync_every,
+            fragments=1 if has_barrier else options.fragments,
+            delay=0 if has_barrier else 2,
+            tokens=TOKENS_PER_STEP,
+            encoding=None if options.encoding == "float32" else options.encoding,
+            error_feedback=not options.no_error_feedback,
+        ):
+            for _ in steps:
+                pass
+
+
+def parsed() -> argparse.Namespace:
+    """Reads the options from the command line."""
     parser = argparse.ArgumentParser(description="One learner of a small GPT.")
     parser.add_argument("--how", choices=["decoupled", "barrier", "alone"], default="decoupled")
     parser.add_argument("--steps", type=int, help="how many to make; else until it is stopped")
@@ -34,26 +62,17 @@ def main() -> None:
     parser.add_argument("--fragments", type=int, default=4, help="how many, if decoupled")
     parser.add_argument("--encoding", default="int8", help="float32, bfloat16, int8 or e3m0")
     parser.add_argument("--no-error-feedback", action="store_true")
-    options = parser.parse_args()
-
-    torch.set_num_threads(1)  # the learners of this machine share its processors
-    torch.manual_seed(options.seed)
-    model = GPT()
-    with pserver.connect() as ps:
-        steps = training_steps(model, ps, options)
-        if options.how == "alone":
-            learn_alone(ps, model, steps)
-        else:
-            learn_together(ps, model, steps, options)
+    return parser.parse_args()
 
 
-def training_steps(model: GPT, ps: pserver.Client, options: argparse.Namespace) -> Iterator[int]:
-    """Makes a step of AdamW for each number that it yields, on batches of this learner's own."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+def inner_steps(
+    model: GPT, optimizer: torch.optim.Optimizer, session: int, options: argparse.Namespace
+) -> Iterator[int]:
+    """Makes an inner step for each number that it yields. An ordinary loop, which knows nothing of the other learners."""
     text = Text()
     rank = int(os.environ.get("PSERVER_RANK", "0"))
     # A learner that is started again, in a new session, goes on with other batches.
-    generator = torch.Generator().manual_seed(options.seed * 10**6 + rank * 10**3 + ps.session)
+    generator = torch.Generator().manual_seed(options.seed * 10**6 + rank * 10**3 + session)
     for number in count(1) if options.steps is None else range(1, options.steps + 1):
         begin = time.monotonic()
         loss = model.loss(text.batch(generator))
@@ -64,51 +83,15 @@ def training_steps(model: GPT, ps: pserver.Client, options: argparse.Namespace) 
         yield number
 
 
-def learn_together(
-    ps: pserver.Client, model: GPT, steps: Iterator[int], options: argparse.Namespace
-) -> None:
-    """Exchanges one fragment after the other while training goes on; with a barrier the whole model at once, and waits."""
-    has_barrier = options.how == "barrier"
-    fragments = 1 if has_barrier else options.fragments
-    with Learner(
-        ps,
-        arrays_of(model),
-        fragments=fragments,
-        embeddings=() if fragments == 1 else ("token.weight", "position.weight"),
-        sync_every=options.sync_every,
-        tokens=TOKENS_PER_STEP,
-        encoding=None if options.encoding == "float32" else options.encoding,
-        error_feedback=not options.no_error_feedback,
-    ) as learner:
-        adopt(model, learner.params)
-        for number in steps:
-            adopt(model, learner.step(arrays_of(model)))
-            if has_barrier and number % options.sync_every == 0:
-                adopt(model, learner.finish(arrays_of(model)))
-        learner.finish(arrays_of(model))
-
-
 def learn_alone(ps: pserver.Client, model: GPT, steps: Iterator[int]) -> None:
     """Only stores the values in the job now and then, where others can read them."""
     if ps.begin_init():
-        ps.init_params(arrays_of(model))
+        ps.init_params(model.state_dict())
         ps.finish_init()
     for number in steps:
         if number % STORE_EVERY == 0:
-            ps.set_params(arrays_of(model))
-    ps.set_params(arrays_of(model))
-
-
-def arrays_of(model: GPT) -> Dict[str, Any]:
-    """The parameters as numpy's arrays, which share their memory."""
-    return {name: values.detach().numpy() for name, values in model.named_parameters()}
-
-
-@torch.no_grad()
-def adopt(model: GPT, arrays: Mapping[str, Any]) -> None:
-    """Copies values into the model's parameters."""
-    for name, values in model.named_parameters():
-        values.copy_(torch.from_numpy(arrays[name]))
+            ps.set_params(model.state_dict())
+    ps.set_params(model.state_dict())
 
 
 if __name__ == "__main__":
