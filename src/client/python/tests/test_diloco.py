@@ -394,9 +394,12 @@ def test_a_learner_whose_contribution_a_guard_holds_back_goes_on_from_the_jobs_v
     guard = {"factor": 2, "window": 8, "warmup": 2, "history": "cohort", "action": action}
     host("--guard", json.dumps(guard))
     outer = {"optimizer": "sgd", "learningRate": 1}
-    with connect(broker, job_name) as ps, Learner(
-        ps, {"w": np.zeros(4, np.float32)}, sync_every=1, delay=1, encoding=None, outer=outer
-    ) as learner:
+    with (
+        connect(broker, job_name) as ps,
+        Learner(
+            ps, {"w": np.zeros(4, np.float32)}, sync_every=1, delay=1, encoding=None, outer=outer
+        ) as learner,
+    ):
         for size, expected in ((1, 1), (1, 2), (1000, 2), (1, 3)):
             learner.step({"w": learner.params["w"] + np.float32(size)})
             until(lambda: arrived(learner))
