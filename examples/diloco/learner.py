@@ -20,6 +20,9 @@ import pserver
 from gpt import GPT, TOKENS_PER_STEP, Text
 from pserver.torch import DiLoCo
 
+#: Seconds without progress after which a call fails: a learner that is started while no host is there waits for one.
+CALL_TIMEOUT = 300.0
+
 #: Learning alone: how many steps there are from one time that the values are stored in the job to the next.
 STORE_EVERY = 12
 
@@ -30,7 +33,7 @@ def main() -> None:
     torch.manual_seed(options.seed)
     model = GPT()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    with pserver.connect() as ps:
+    with pserver.connect(timeout=CALL_TIMEOUT) as ps:
         steps = inner_steps(model, optimizer, ps.session, options)
         if options.how == "alone":
             learn_alone(ps, model, steps)

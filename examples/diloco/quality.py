@@ -1,8 +1,8 @@
-"""Compares the losses that a small GPT comes to when each learner makes as many inner steps, without a pause: with a barrier
-and decoupled, and with contributions in each encoding.
+"""Compares the losses that a small GPT comes to when each learner makes as many inner steps, at one speed: with a barrier and
+decoupled, and with contributions in each encoding.
 
     pserver up &
-    python3 quality.py [--steps 600] [--seeds 3]
+    python3 quality.py [--steps 600] [--seeds 3] [--step-ms 30]
 
 Prints a table in Markdown: the mean of the last losses over the seeds, and their standard deviation.
 """
@@ -37,24 +37,27 @@ WAYS: Dict[str, List[str]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compares the losses that ways to train come to.")
     parser.add_argument("--steps", type=int, default=600, help="of each learner")
+    parser.add_argument("--step-ms", type=float, default=30, help="time of a step, at least")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY")
     options = parser.parse_args()
     losses: Dict[str, List[float]] = {way: [] for way in options.ways}
     for seed in range(options.seeds):
         for way in options.ways:
-            losses[way].append(last_loss(WAYS[way], options.steps, seed))
+            losses[way].append(last_loss(WAYS[way], options.steps, options.step_ms, seed))
     print("| | loss |\n|---|---|")
     for way, found in losses.items():
         spread = f" ± {statistics.stdev(found):.3f}" if len(found) > 1 else ""
         print(f"| {way} | {statistics.mean(found):.3f}{spread} |")
 
 
-def last_loss(way: List[str], steps: int, seed: int) -> float:
+def last_loss(way: List[str], steps: int, step_ms: float, seed: int) -> float:
     """Trains in a job that is removed afterwards."""
-    pace = ["--learners", str(LEARNERS), "--steps", str(steps), "--step-ms", "0", "--every", "600"]
+    size = ["--learners", str(LEARNERS), "--steps", str(steps), "--every", "600"]
+    # Without a common pace learners that share processors drift apart, and some end before others have learned.
+    pace = ["--step-ms", str(step_ms), "--slowest", "1"]
     try:
-        return run(parsed([*way, *pace, "--job", "quality", "--seed", str(seed)]))
+        return run(parsed([*way, *size, *pace, "--job", "quality", "--seed", str(seed)]))
     finally:
         subprocess.run([*PSERVER, "remove", "--yes", "quality"], check=True, capture_output=True)
 

@@ -36,6 +36,9 @@ LEARNER = str(Path(__file__).with_name("learner.py"))
 #: Seconds in which a process ends that was asked to.
 STOP_TIMEOUT = 30.0
 
+#: Seconds without progress after which a call fails: a host that was killed is away for a while.
+CALL_TIMEOUT = 300.0
+
 #: Which kill of a storm is that of the host.
 HOST_KILL = 3
 
@@ -74,7 +77,9 @@ def parsed(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> float:
     """Trains as the options say, and prints what comes of it; returns the last loss."""
-    with Team(options) as team, pserver.connect(job=options.job, trainer="evaluator") as ps:
+    with Team(options) as team, pserver.connect(
+        job=options.job, trainer="evaluator", timeout=CALL_TIMEOUT
+    ) as ps:
         if ps.status().state == "ready":
             raise SystemExit(f"job {options.job} has a model already: name another one by --job")
         team.start_learners()
@@ -116,6 +121,9 @@ class Team:
         self._host = self._start_host()
 
     def __enter__(self) -> Team:
+        assert self._host.stdout is not None
+        if not self._host.stdout.readline():
+            raise SystemExit("expected a host to start: see what it says above")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -174,7 +182,7 @@ class Team:
             flags += ["--weights", "uniform", "--merge", options.merge]
         elif options.how == "decoupled":
             flags += ["--sync", "diloco", "--quorum", str(options.quorum), "--merge", options.merge]
-        return subprocess.Popen([*PSERVER, "host", "--json", *flags], stdout=subprocess.DEVNULL)
+        return subprocess.Popen([*PSERVER, "host", "--json", *flags], stdout=subprocess.PIPE)
 
     def _start_learner(self, rank: int) -> "subprocess.Popen[bytes]":
         options = self._options
