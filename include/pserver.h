@@ -518,12 +518,23 @@ PSERVER_EXPORT pserver_status pserver_enter_rounds(pserver_client *client, int64
  * what is late. Contributions to the fragments of one shard go one after the other. Everything is checked before
  * anything is sent: EMPTY, BAD_NAME, BAD_VALUE, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH,
  * NON_FINITE, UNSUPPORTED. BAD_LENGTH unless all parameters of the fragment are there; BUSY if the shard keeps too many
- * contributions that are not complete; OUTCOME_UNKNOWN at the deadline if it counts once or not at all.
+ * contributions, or the round has as many as it may; NOT_SAMPLED if others were drawn for the round, see
+ * pserver_sampling(); OUTCOME_UNKNOWN at the deadline if it counts once or not at all.
  */
 PSERVER_EXPORT pserver_status pserver_contribute(pserver_client *client, const char *const *names,
                                                  const pserver_tensor *values, size_t count,
                                                  const pserver_contribution *contribution,
                                                  int64_t timeout_ms, uint64_t *round);
+
+/**
+ * Tells whether this trainer may contribute to the open round of a fragment, `*round`, or to the first after
+ * `min_version`, for which it waits. The trainer becomes a member of rounds for that. Everybody may unless the job draws
+ * samples of its members: then a contribution of anybody else is rejected with NOT_SAMPLED, so ask before training.
+ * `parameter`: name of a parameter of the fragment. BAD_VALUE for one of another fragment; TIMEOUT.
+ */
+PSERVER_EXPORT pserver_status pserver_sampling(pserver_client *client, const char *fragment,
+                                               const char *parameter, uint64_t min_version,
+                                               int64_t timeout_ms, uint64_t *round, bool *is_sampled);
 
 /** A fragment of the job. */
 typedef struct pserver_fragment {

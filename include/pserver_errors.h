@@ -67,6 +67,8 @@ typedef enum pserver_status {
   PSERVER_ERR_UNFINISHED = 27,
   /** the job was made anew since this trainer joined: connect again */
   PSERVER_ERR_JOB_REPLACED = 28,
+  /** others were drawn to contribute to the round */
+  PSERVER_ERR_NOT_SAMPLED = 29,
   /** a newer session of this trainer has joined */
   PSERVER_ERR_SUPERSEDED = 30,
   /** the session has ended; join again */
@@ -191,6 +193,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_JOB_EXISTS, "JOB_EXISTS", 0) \
   X(PSERVER_ERR_UNFINISHED, "UNFINISHED", 0) \
   X(PSERVER_ERR_JOB_REPLACED, "JOB_REPLACED", 0) \
+  X(PSERVER_ERR_NOT_SAMPLED, "NOT_SAMPLED", 0) \
   X(PSERVER_ERR_SUPERSEDED, "SUPERSEDED", 0) \
   X(PSERVER_ERR_REJOIN, "REJOIN", 0) \
   X(PSERVER_ERR_SETTLED, "SETTLED", 0) \

@@ -11,6 +11,7 @@ import { registerBlame } from "./commands/history/blame.ts";
 import { registerDiff } from "./commands/history/diff.ts";
 import { registerFind } from "./commands/history/find.ts";
 import { registerFork } from "./commands/history/fork.ts";
+import { registerLedger } from "./commands/history/ledger.ts";
 import { registerLog } from "./commands/history/log.ts";
 import { registerPlot } from "./commands/history/plot.ts";
 import { registerRecord } from "./commands/history/record.ts";
@@ -95,6 +96,7 @@ const GROUPS: readonly (readonly [
       registerShow,
       registerFind,
       registerBlame,
+      registerLedger,
       registerBisect,
       registerReplay,
       registerDiff,

@@ -59,6 +59,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   NOT_INITIALIZED: failure,
   ALREADY_INITIALIZED: failure,
   NOT_SELECTED: failure,
+  NOT_SAMPLED: failure,
   STALE_EPOCH: failure,
   INCOMPLETE: failure,
   NO_SPACE: failure,

@@ -51,6 +51,7 @@ import {
   Fragments,
   type FragmentVersions,
   type PulledFragment,
+  type Sampling,
 } from "./push/fragments.ts";
 import type { OptimizerState } from "./push/optimizer-state.ts";
 import { RoundingErrors } from "./push/rounding-errors.ts";
@@ -171,6 +172,8 @@ export class ClientParts {
     this.sender = UpdateSender.open({
       ...{ wire, subjects, trainer, positions },
       onSessionEnd: (error) => this.session.ended(error),
+      // What rounding has left out of an update that was not applied as it was must not be made good.
+      onGuarded: () => this.#errors.clear(),
     });
     this.session = new Session({
       ...{ requests: this.requests, subjects, trainer },
@@ -459,7 +462,8 @@ export class Client {
    * @returns the round that it counts in, or that it came too late.
    * @throws UNSUPPORTED in any other job; UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, NON_FINITE or
    * BAD_VALUE for what is wrong with it; BAD_LENGTH unless all parameters of the fragment are there; BUSY if the shard
-   * keeps too many contributions that are not complete; OUTCOME_UNKNOWN at the deadline if it counts once or not at
+   * keeps too many contributions, or the round has as many as it may; NOT_SAMPLED if others were drawn for the round,
+   * see {@link sampling}; OUTCOME_UNKNOWN at the deadline if it counts once or not at
    * all.
    */
   contribute(
@@ -483,6 +487,22 @@ export class Client {
     return this.#calls.run("fragments", options, (deadline) => {
       requireRounds("fragments", this.synchronization);
       return this.#parts.fragments.versions(deadline);
+    });
+  }
+
+  /**
+   * Returns whether this trainer may contribute to the open round of a fragment of a `diloco` job, which it becomes a
+   * member of for that; with `minVersion` it waits until so many rounds have closed. Everybody may unless the job draws
+   * samples of its members: then a contribution of anybody else is rejected with NOT_SAMPLED, so ask before training.
+   * @throws UNSUPPORTED in any other job; UNKNOWN_PARAMETER if no parameter belongs to the fragment; TIMEOUT.
+   */
+  sampling(
+    fragment: string,
+    options: Pick<FragmentMode, "minVersion"> & CallOptions = {},
+  ): Promise<Sampling> {
+    return this.#calls.run(`sampling(${quoteName(fragment)})`, options, (deadline) => {
+      requireRounds("sampling", this.synchronization);
+      return this.#parts.fragments.sampling(fragment, options.minVersion ?? 0, deadline);
     });
   }
 

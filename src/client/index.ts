@@ -74,6 +74,7 @@ export type {
   FragmentMode,
   FragmentVersions,
   PulledFragment,
+  Sampling,
 } from "./push/fragments.ts";
 export type { OptimizerState } from "./push/optimizer-state.ts";
 export {

@@ -98,6 +98,8 @@ export const ERROR_CODES = {
     reaction: "end",
   }),
 
+  NOT_SAMPLED: permanent(29, "others were drawn to contribute to the round"),
+
   // Sessions.
   SUPERSEDED: permanent(30, "a newer session of this trainer has joined", { reaction: "end" }),
   REJOIN: permanent(31, "the session has ended; join again", { reaction: "rejoin" }),

@@ -64,10 +64,10 @@ export const FRAGMENT_NAME_LENGTH_MAX = 100;
 export const CONTRIBUTION_PARTS_MAX = WINDOW_RECORDS;
 
 /**
- * Bytes of the parts of contributions that are not complete yet, which a shard keeps. Each snapshot holds them, and
- * no trainer may have more of them than are left for others.
+ * Bytes of contributions that a shard keeps as they came: those that are not complete yet, and those that a robust merge
+ * needs until their round closes. Each snapshot holds them, and no trainer may have more than are left for others.
  */
-export const OPEN_CONTRIBUTION_BYTES_MAX: number = 128 * 1024 * 1024;
+export const KEPT_CONTRIBUTION_BYTES_MAX: number = 128 * 1024 * 1024;
 
 /** The highest count of steps or tokens in one contribution, far below where counting becomes inexact. */
 export const CONTRIBUTION_COUNT_MAX: number = 2 ** 40;

@@ -14,7 +14,15 @@ const GROUPS: Readonly<Record<number, readonly string[]>> = {
   ],
   3: [
     ...["BAD_NAME", "BAD_DTYPE", "BAD_SHAPE", "BAD_LENGTH", "BAD_VALUE", "BAD_CONFIG", "BAD_INDEX"],
-    ...["NON_FINITE", "NO_LEARNING_RATE", "EMPTY", "TOO_LARGE", "UNKNOWN_PARAMETER", "JOB_EXISTS"],
+    ...[
+      "NON_FINITE",
+      "GUARDED",
+      "NO_LEARNING_RATE",
+      "EMPTY",
+      "TOO_LARGE",
+      "UNKNOWN_PARAMETER",
+      "JOB_EXISTS",
+    ],
     ...["BAD_PATH", "BAD_FILE", "MISSING_SHARD", "BAD_ARCHIVE"],
   ],
   4: [

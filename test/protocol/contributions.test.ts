@@ -66,7 +66,11 @@ describe("a contribution is refused", () => {
 
 test("requests and replies about fragments are read as they were written", () => {
   const at = { generation: 1, seq: 9 };
-  for (const wanted of [{}, { fragment: "f", version: 3 }]) {
+  for (const wanted of [
+    {},
+    { fragment: "f", version: 3 },
+    { fragment: "f", version: 3, member: true },
+  ]) {
     const request = { ...at, ...wanted, waitMs: 10 };
     expect(parseFragmentsRequest(decodeMessage(encodeFragmentsRequest(request)).fields)).toEqual(
       request,
@@ -77,8 +81,8 @@ test("requests and replies about fragments are read as they were written", () =>
   const reply = {
     ...at,
     fragments: [
-      ["a", 0],
-      ["b", 7],
+      ["a", 0, true],
+      ["b", 7, false],
     ] as const,
     account,
   };

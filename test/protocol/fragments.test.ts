@@ -9,6 +9,7 @@ import {
   EMBEDDINGS_FRAGMENT,
   type FragmentTensor,
 } from "../../src/protocol/fragments.ts";
+import { sampledMembers } from "../../src/protocol/sampling.ts";
 import { codeOf } from "./refusal.ts";
 
 interface Balanced {
@@ -18,8 +19,21 @@ interface Balanced {
   readonly fragments: Readonly<Record<string, string>>;
 }
 
+interface Sampled {
+  readonly about: string;
+  readonly job: string;
+  readonly fragment: string;
+  readonly round: number;
+  readonly members: readonly string[];
+  readonly sample: number;
+  readonly trainers: readonly string[];
+}
+
 const path = join(import.meta.dirname, "../vectors/fragments.json");
-const vectors = JSON.parse(readFileSync(path, "utf8")) as { readonly balanced: Balanced[] };
+const vectors = JSON.parse(readFileSync(path, "utf8")) as {
+  readonly balanced: Balanced[];
+  readonly sampled: Sampled[];
+};
 
 const TENSORS = fc.uniqueArray(
   fc.record({
@@ -75,5 +89,29 @@ describe("balanced fragments", () => {
     expect(codeOf(() => balancedFragments([tensor, tensor], 2))).toBe("BAD_VALUE");
     expect(codeOf(() => balancedFragments([{ name: "w", bytes: -1 }], 2))).toBe("BAD_VALUE");
     expect(codeOf(() => balancedFragments([tensor], 0))).toBe("BAD_VALUE");
+  });
+});
+
+describe("sampled members", () => {
+  test.each(vectors.sampled)("are those of the vectors: $about", (sampled) => {
+    const { members, sample, trainers } = sampled;
+    expect([...sampledMembers(sampled, members, sample)].sort()).toEqual(trainers);
+    expect([...sampledMembers(sampled, [...members].reverse(), sample)].sort()).toEqual(trainers);
+  });
+
+  test("are as many as were asked for, at least one, and over many rounds everybody as often", () => {
+    const members = Array.from({ length: 10 }, (_, i) => `t${i}`);
+    const counts = new Map<string, number>();
+    for (let round = 1; round <= 1000; round++) {
+      const drawn = sampledMembers({ job: "j", fragment: "f", round }, members, 0.2);
+      expect(drawn.size).toBe(2);
+      for (const trainer of drawn) counts.set(trainer, (counts.get(trainer) ?? 0) + 1);
+    }
+    // 200 on average, with a standard deviation of 13.
+    for (const count of counts.values()) expect(Math.abs(count - 200)).toBeLessThan(60);
+    const named = { job: "j", fragment: "f", round: 1 };
+    expect(sampledMembers(named, members, 0.01).size).toBe(1);
+    expect(sampledMembers(named, members, 12)).toEqual(new Set(members));
+    expect(sampledMembers(named, [], 3)).toEqual(new Set());
   });
 });

@@ -467,13 +467,20 @@ export function answerCases(): Cases {
         ...described(encodeFragmentsRequest({ ...at, fragment: "f0", version: 8, waitMs: 900 })),
       },
       {
+        what: "request for a version of a fragment by a member",
+        subject: JOB.fragments(SHARD, TRAINER),
+        ...described(
+          encodeFragmentsRequest({ ...at, fragment: "f0", version: 8, member: true, waitMs: 900 }),
+        ),
+      },
+      {
         what: "versions of fragments",
         ...described(
           encodeFragmentsReply({
             ...at,
             fragments: [
-              ["embeddings", 0],
-              ["f0", 8],
+              ["embeddings", 0, true],
+              ["f0", 8, false],
             ],
             account: {
               processed: { contributions: 9, steps: 216, tokens: 442_368 },

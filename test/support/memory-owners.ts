@@ -140,7 +140,8 @@ export class MemoryOwners implements Owners {
     const known = this.#known.get(shard);
     if (known !== undefined) return known;
     const memory = ShardMemory.create();
-    const tables = new FoldTables({ shard, memory, hooks: {}, knownRules: KNOWN_RULES });
+    const job = "j";
+    const tables = new FoldTables({ job, shard, memory, hooks: {}, knownRules: KNOWN_RULES });
     tables.takeRules({ rules: CURRENT_RULES, synchronization: SYNCHRONIZATION });
     const fold = { tables, memory };
     this.#known.set(shard, fold);

@@ -283,6 +283,8 @@ export interface SlotPlan {
   readonly accumulator?: number;
   /** Slot of the mean of the directions of these contributions; only with a radial-directional merge. */
   readonly direction?: number;
+  /** First of the slots with the values of earlier versions of the fragment, and how many; only if such are kept. */
+  readonly earlier?: { readonly first: number; readonly count: number };
   /** Slot with one byte for each row: 1 if a gradient of the open step names the row, else 0. */
   readonly touched?: number;
 }
@@ -306,12 +308,12 @@ export function slotPlan(owner: SlotOwner, synchronization: Synchronization): Sl
     if (!isFloat || config.fragment === undefined) return { bytes, rule, ...countsOf() };
     const accumulator = add(elementsBytes);
     const merge = config.merge ?? synchronization.merge;
-    return {
-      bytes,
-      rule,
-      accumulator,
-      ...(merge === "rda" ? { direction: add(elementsBytes) } : {}),
-    };
+    const direction = merge === "rda" ? { direction: add(elementsBytes) } : {};
+    const { lateVersions } = synchronization;
+    if (lateVersions === 0) return { bytes, rule, accumulator, ...direction };
+    const first = bytes.length + 1;
+    for (let i = 0; i < lateVersions; i++) add(count * DTYPES[dtype].bytes);
+    return { bytes, rule, accumulator, ...direction, earlier: { first, count: lateVersions } };
   }
   return {
     bytes,

@@ -413,13 +413,14 @@ function checkPush(
     const statistics = checkElements(context, block, payload, norm);
     return { kind: "mix", block, payload, part, norm, statistics, operation };
   }
-  const change = { kind: "gradient", block, payload, part, norm, operation, behind } as const;
+  const kind = "gradient";
   if (context.guards.of(block) === undefined) {
-    return { ...change, statistics: checkElements(context, block, payload, norm), clip: 1 };
+    const statistics = checkElements(context, block, payload, norm);
+    return { kind, block, payload, part, norm, statistics, operation, behind, clip: 1 };
   }
   const statistics = checkMeasured(context, block, payload, norm);
   const clip = judgeNorm(context, block, statistics.norm, "record");
-  return { ...change, statistics, clip };
+  return { kind, block, payload, part, norm, statistics, operation, behind, clip };
 }
 
 /** Returns the result of a check, and puts the block before the text of its error. */

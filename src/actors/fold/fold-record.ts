@@ -126,7 +126,7 @@ function applyOnce(
       );
       guards.note(trainer, judged, rules.guardNormsMax);
       verdict = verdictOf(judged);
-      const outcome = { n, seq, version: contributed.round, ...decisionIn(verdict) };
+      const outcome = accepted(n, seq, contributed.round, verdict);
       return { outcome, ...UNCHANGED, contributed, verdict };
     }
     checked = check(context, subject, received);
@@ -146,7 +146,7 @@ function applyOnce(
   guards.note(trainer, judged, rules.guardNormsMax);
   if (verdict?.action === "set-aside") {
     const version = checked.change === undefined ? 0 : versionOf(checked.change);
-    const outcome = { n, seq, version, ...decisionIn(verdict) };
+    const outcome = accepted(n, seq, version, verdict);
     return { outcome, ...UNCHANGED, fault: verdict.entry, verdict };
   }
   const { change, runs } = checked;
@@ -157,7 +157,7 @@ function applyOnce(
       discardRound(fragmentFold(fold, context.rules), fragment);
     }
   }
-  const outcome = { n, seq, version, ...decisionIn(verdict) };
+  const outcome = accepted(n, seq, version, verdict);
   return { outcome, change, runs, isRepeat: false, verdict };
 }
 
@@ -166,11 +166,16 @@ function versionOf(change: Change): number {
   return change.kind === "init" ? 0 : change.block.version;
 }
 
-/** Returns what a verdict adds to the outcome of a record that is not rejected. */
-function decisionIn(verdict: GuardVerdict | undefined): Pick<Outcome, "guard"> {
-  if (verdict === undefined) return {};
+/** Returns the outcome of a record that is not rejected. */
+function accepted(
+  n: number,
+  seq: number,
+  version: number,
+  verdict: GuardVerdict | undefined,
+): Outcome {
+  if (verdict === undefined) return { n, seq, version };
   const { action, norm, limit } = verdict;
-  return { guard: { action, norm, limit } };
+  return { n, seq, version, guard: { action, norm, limit } };
 }
 
 /** Returns the fragments of the blocks that a record has initialized. */
@@ -188,7 +193,7 @@ function fragmentFold(
   rules: Rules,
 ): FragmentFold {
   const { blocks, declarations, steps, fragments } = tables;
-  return { memory, blocks, declarations, steps, fragments, accountsMax: rules.trainersMax };
+  return { memory, blocks, declarations, steps, fragments, rules };
 }
 
 /** What a record that passed every check changes. */

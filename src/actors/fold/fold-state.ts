@@ -346,22 +346,27 @@ export class FoldTables {
   readonly blocks: BlockTable;
   trainers: TrainerTable = new TrainerTable();
   steps: StepTable = new StepTable();
-  fragments: FragmentTable = new FragmentTable();
+  fragments: FragmentTable;
   readonly declarations: DeclarationTable;
   /** The job's initialization, as hosts have told of it. */
   job: InitializedJob | undefined;
   unreadable: UnreadableCounts = new UnreadableCounts();
   guards: GuardTable = new GuardTable();
   readonly unloaded: UnloadedSlots = new UnloadedSlots();
+  readonly #job: string;
   readonly #shard: number;
   readonly #knownRules: KnownRules;
 
   constructor(options: {
+    /** Name of the job. */
+    readonly job: string;
     readonly shard: number;
     readonly memory: ShardMemory;
     readonly hooks: ShardHooks;
     readonly knownRules: KnownRules;
   }) {
+    this.#job = options.job;
+    this.fragments = new FragmentTable(options.job);
     this.#shard = options.shard;
     this.#knownRules = options.knownRules;
     this.blocks = new BlockTable(options.memory, options.hooks);
@@ -461,7 +466,7 @@ export class FoldTables {
     this.job = undefined;
     this.declarations.forgetInitialized();
     this.moveToBeginning();
-    this.fragments = new FragmentTable();
+    this.fragments = new FragmentTable(this.#job);
     this.guards = new GuardTable();
     const discarded = discardSums(this.blocks, this.blocks.all());
     return discarded + discardOpenSteps(this.blocks.all());

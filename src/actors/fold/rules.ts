@@ -4,7 +4,7 @@ import {
   CLOCK_LEAD_STEPS,
   DECLARED_MAX,
   GUARD_NORMS_MAX,
-  OPEN_CONTRIBUTION_BYTES_MAX,
+  KEPT_CONTRIBUTION_BYTES_MAX,
   REJECTED_WORK_MAX,
   SHARD_BYTES_MAX,
   TRAINERS_MAX,
@@ -43,8 +43,8 @@ export interface Rules {
   readonly noteBytesMax: number;
   /** Limit of the norms for which the histories of guards have room. */
   readonly guardNormsMax: number;
-  /** Limit of the bytes of contributions that are not complete. */
-  readonly openContributionBytesMax: number;
+  /** Limit of the bytes of contributions that are kept: incomplete ones, and those that open rounds need. */
+  readonly keptContributionBytesMax: number;
 }
 
 /** Rules by their version. */
@@ -65,7 +65,7 @@ export const RULES_1: Rules = {
   batchHeaderBytesMax: BATCH_HEAD_BYTES_MAX,
   noteBytesMax: NOTE_RECORD_BYTES_MAX,
   guardNormsMax: GUARD_NORMS_MAX,
-  openContributionBytesMax: OPEN_CONTRIBUTION_BYTES_MAX,
+  keptContributionBytesMax: KEPT_CONTRIBUTION_BYTES_MAX,
 };
 
 /** All versions this program can fold. */

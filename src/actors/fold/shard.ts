@@ -116,7 +116,7 @@ export class Shard {
     const { subjects, shard, memory = ShardMemory.create() } = options;
     const { hooks = {}, knownRules = KNOWN_RULES } = options;
     const logSubjects = new LogSubjects(subjects);
-    const tables = new FoldTables({ shard, memory, hooks, knownRules });
+    const tables = new FoldTables({ job: subjects.job, shard, memory, hooks, knownRules });
     return new Shard({ subjects, logSubjects, shard, memory, tables });
   }
 
@@ -163,6 +163,12 @@ export class Shard {
   /** The fragments of the model that contributions go to; a live view. */
   get fragments(): FragmentProgress {
     return this.#tables.fragments;
+  }
+
+  /** Returns who of the members may contribute to a round of a fragment; undefined if all may. */
+  sampledFor(fragment: string, round: number): ReadonlySet<string> | undefined {
+    const { fragments, steps } = this.#tables;
+    return fragments.samples.of(fragment, round, steps);
   }
 
   /** Returns how many rounds of a fragment have closed; undefined if no parameter here belongs to it. */

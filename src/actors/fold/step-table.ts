@@ -28,6 +28,8 @@ export interface StepProgress {
   readonly revision: number;
   readonly started: boolean;
   readonly closed: number;
+  /** Ids of the members, ascending. */
+  readonly members: readonly string[];
   /** Number of members. */
   readonly memberCount: number;
   /** Returns the last step that a member has ended; undefined for anybody else. */
@@ -74,7 +76,6 @@ export class StepTable implements StepProgress {
     return this.#closed;
   }
 
-  /** Ids of the members, ascending. */
   get members(): string[] {
     return [...this.#clocks.keys()].sort();
   }

@@ -154,6 +154,12 @@ export type FtrlKernel = (
 /** Returns the sum of the squares of the finite ones among `n` elements, in f64 and a fixed order. */
 type MeasureKernel = (pointer: number, n: number) => number;
 
+/** Orders `n` elements of two ranges pair by pair, in place: the smaller ones go to `least`. */
+type OrderKernel = (least: number, most: number, n: number) => void;
+
+/** Returns the sum of the squared differences of `n` elements, in f64 and a fixed order. */
+type DistanceKernel = (a: number, b: number, n: number) => number;
+
 /** Converts `n` elements from one width to another. */
 type ConvertKernel = (to: number, from: number, n: number) => void;
 
@@ -368,6 +374,15 @@ export interface Kernels {
    * zeros, all of the finite elements, and 4 the number of elements that are not finite.
    */
   readonly measured: (result: number) => number;
+
+  /** Orders pairs of elements; −0 is below 0. A NaN goes to both sides. */
+  readonly orderF32: OrderKernel;
+  /** As {@link Kernels.orderF32}. */
+  readonly orderF64: OrderKernel;
+  /** Measures how far two vectors are apart; NaN if two infinities meet. */
+  readonly distanceF32: DistanceKernel;
+  /** As {@link Kernels.distanceF32}. */
+  readonly distanceF64: DistanceKernel;
 
   /** Returns 1 if no element is a NaN or an infinity, else 0. Takes the same time either way. */
   readonly finiteF32: (pointer: number, n: number) => number;

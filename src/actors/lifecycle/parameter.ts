@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { isRobust } from "../../protocol/config/index.ts";
 import { badConfig } from "../../protocol/config/read-settings.ts";
 import {
   asMap,
@@ -171,14 +172,15 @@ export function shardBytes(
 
 /**
  * Passes if the fragment in a declaration can be its parameter's.
- * @throws BAD_CONFIG in a job without fragments, for elements that are no floats, and for a fragment other than the one
- * under which the parameter was placed.
+ * @throws BAD_CONFIG in a job without fragments, for elements that are no floats, for a fragment other than the one under
+ * which the parameter was placed, and for a merge by order of elements that need not be numbers.
  */
 function checkFragment(
   { synchronization }: JobSettings,
   known: Declaration | undefined,
-  { name, dtype, config: { fragment } }: Declaration,
+  { name, dtype, config }: Declaration,
 ): void {
+  const { fragment } = config;
   const what = `${quoteName(name)}: config.fragment`;
   if (known !== undefined && known.config.fragment !== fragment) {
     const expected = `${known.config.fragment ?? "none"}, with which it was placed on its shard`;
@@ -189,6 +191,9 @@ function checkFragment(
     throw badConfig(what, `none in a job with synchronization ${synchronization.mode}`, fragment);
   }
   if (!DTYPES[dtype].float) throw badConfig(what, `none for elements of ${dtype}`, fragment);
+  const merge = config.merge ?? synchronization.merge;
+  if (!config.allowNonFinite || !isRobust(merge)) return;
+  throw badConfig(`${quoteName(name)}: config.allowNonFinite`, `false with merge ${merge}`, true);
 }
 
 /** Returns a declaration with the guard of its job, if it names none and can have one. */

@@ -7,6 +7,7 @@ import {
   encodeStepReply,
   ensureError,
   type Fields,
+  type FragmentRow,
   fallbacksSince,
   integerField,
   knowledgeReply,
@@ -118,17 +119,25 @@ export class ShardAnswers implements RequestHandler {
     const { shard } = this.#served;
     const request = parseFragmentsRequest(decodeMessage(data).fields);
     const { fragment, version = 0 } = request;
+    const member = request.member === true ? asker.from : undefined;
     const answer = (): void =>
       this.#respond(asker, () => {
         const fragments = shard
           .fragmentVersions()
-          .filter(([name]) => fragment === undefined || name === fragment);
+          .filter(([name]) => fragment === undefined || name === fragment)
+          .map(([name, present]): FragmentRow => {
+            const sample = shard.sampledFor(name, present + 1);
+            return [name, present, sample?.has(asker.from) ?? true];
+          });
         const account = shard.fragments.ledger.of(asker.from);
         return encodeFragmentsReply({ ...this.#served.position, fragments, account });
       });
     const refuse = (error: PserverError): void => this.#responder.refuse(asker, error);
     if (fragment === undefined) this.#conditions.afterPosition(asker, request, answer, refuse);
-    else this.#conditions.afterRound(asker, request, { fragment, version }, answer, refuse);
+    else {
+      const wanted = { fragment, version, member };
+      this.#conditions.afterRound(asker, request, wanted, answer, refuse);
+    }
   }
 
   ownerVerb(bytes: Uint8Array, asker: Asker, verb: string): void {

@@ -504,12 +504,14 @@ export interface WantedRound {
   readonly fragment: string;
   /** How many of its rounds must have closed. */
   readonly version: number;
+  /** Who must be a member; undefined for nobody. */
+  readonly member: string | undefined;
 }
 
 /** What a shard knows of its fragments, as far as requests wait for it; a live view. */
-type Rounds = Pick<Shard, "fragmentVersion">;
+type Rounds = Pick<Shard, "fragmentVersion" | "steps">;
 
-/** Requests that are answered once a round of a fragment has closed. Does no I/O. */
+/** Requests that are answered once a round of a fragment has closed, or somebody is a member. Does no I/O. */
 export class FragmentQueue {
   readonly #shard: number;
   readonly #reads: PendingReads<WantedRound & { readonly rounds: Rounds }>;
@@ -542,24 +544,31 @@ export class FragmentQueue {
     this.#reads.refuseAll(error);
   }
 
-  #evaluate({ fragment, version, rounds }: WantedRound & { readonly rounds: Rounds }): Evaluation {
+  #evaluate(wanted: WantedRound & { readonly rounds: Rounds }): Evaluation {
+    const { fragment, version, member, rounds } = wanted;
     const present = rounds.fragmentVersion(fragment);
-    if (present !== undefined) return present >= version ? ANSWER : WAIT;
+    const isMember = member === undefined || rounds.steps.clockOf(member) !== undefined;
+    if (present !== undefined) return present >= version && isMember ? ANSWER : WAIT;
     const text = `shard ${this.#shard}: no parameter here belongs to fragment ${quoteName(fragment)}`;
     const details = { shard: this.#shard, fragment };
     return { kind: "refuse", error: new PserverError("UNKNOWN_PARAMETER", text, details) };
   }
 
   #timeout(
-    { fragment, version, rounds }: WantedRound & { readonly rounds: Rounds },
+    { fragment, version, member, rounds }: WantedRound & { readonly rounds: Rounds },
     waitMs: number,
   ): PserverError {
     const received = rounds.fragmentVersion(fragment);
-    return new PserverError(
-      "TIMEOUT",
-      `shard ${this.#shard}: fragment ${quoteName(fragment)} has version ${received}, not ${version} yet; waited ${waitMs} ms`,
-      { shard: this.#shard, fragment, expected: version, received },
-    );
+    const lacks =
+      member === undefined || rounds.steps.clockOf(member) !== undefined
+        ? `fragment ${quoteName(fragment)} has version ${received}, not ${version} yet`
+        : `trainer ${quoteName(member)} is not a member yet`;
+    return new PserverError("TIMEOUT", `shard ${this.#shard}: ${lacks}; waited ${waitMs} ms`, {
+      shard: this.#shard,
+      fragment,
+      expected: version,
+      received,
+    });
   }
 }
 

@@ -28,7 +28,7 @@ interface OpenRound {
 
 /** Dependencies of {@link RoundCloser}. */
 interface RoundCloserDeps {
-  readonly shard: Pick<Shard, "steps" | "fragments" | "synchronization">;
+  readonly shard: Pick<Shard, "steps" | "fragments" | "synchronization" | "sampledFor">;
   /** Writes a record into the journal. */
   readonly append: (record: CloseRecord) => Promise<unknown>;
   /** Told that a record could not be written; it is written again later. */
@@ -39,7 +39,7 @@ interface RoundCloserDeps {
 /**
  * Decides for the owner of a shard when the rounds of its fragments close, and writes that into the journal: a round
  * closes when its quorum has contributed and the grace is over, or all members have, and no earlier than the minimum
- * interval allows. The fold decides nothing of this, and knows no time.
+ * interval allows. Where samples are drawn, only those count that were drawn for the round. The fold decides nothing of this, and knows no time.
  *
  * What it measures begins anew with each owner: until it has seen a quorum and a step time, the grace is its cap.
  */
@@ -144,9 +144,13 @@ export class RoundCloser implements FoldObserver {
     open: OpenRound,
     settings: DilocoSettings,
   ): number | undefined {
-    const { steps } = this.#deps.shard;
+    const { shard } = this.#deps;
+    const { steps } = shard;
+    const sample = shard.sampledFor(name, open.round);
     const contributors = new Set(round.map(({ trainer }) => trainer));
-    const needed = Math.max(1, Math.min(settings.quorum, steps.memberCount));
+    for (const id of contributors) if (sample?.has(id) === false) contributors.delete(id);
+    const asked = sample?.size ?? steps.memberCount;
+    const needed = Math.max(1, Math.min(settings.quorum, asked));
     if (!steps.started || contributors.size < needed) return undefined;
     if (open.quorumMs === undefined) {
       open.quorumMs = this.#clock.now();
@@ -154,7 +158,7 @@ export class RoundCloser implements FoldObserver {
     }
     let present = 0;
     for (const trainer of contributors) if (steps.clockOf(trainer) !== undefined) present += 1;
-    const graceMs = present === steps.memberCount ? 0 : this.#graceMs(settings);
+    const graceMs = present === asked ? 0 : this.#graceMs(settings);
     const closedMs = this.#closedMs.get(name);
     const earliestMs = closedMs === undefined ? 0 : closedMs + settings.minIntervalMs;
     return Math.max(open.quorumMs + graceMs, earliestMs, (open.sentMs ?? -REPEAT_MS) + REPEAT_MS);

@@ -198,7 +198,7 @@ function roundCounts(shard: Shard): Fields {
     fragments: versions.length,
     closed: versions.reduce((sum, [, version]) => sum + version, 0),
     ...{ processed, merged, late, dropped },
-    openBytes: shard.fragments.openBytes,
+    keptBytes: shard.fragments.keptBytes,
   };
 }
 

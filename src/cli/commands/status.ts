@@ -96,7 +96,7 @@ export function registerStatus(program: Command, context: CliContext): void {
       "  the job is uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
       '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}; where',
       '  they contribute to fragments, "rounds":{"revision","members","fragments","closed",',
-      '  "processed","merged","late","dropped","openBytes"}: the last but one are',
+      '  "processed","merged","late","dropped","keptBytes"}: the last but one are',
       '  {"contributions","steps","tokens"}.',
     ],
     Examples: [

@@ -4,12 +4,14 @@ import { SAVES_MAX, TRAINER_SAVES_MAX } from "../../actors/host/save-quotas.ts";
 import type { EtcdSettings } from "../../actors/job/etcd-space.ts";
 import {
   CONTRIBUTION_WEIGHTS,
-  type ContributionWeights,
-  type DilocoSettings,
+  DILOCO_PRESETS,
+  type DilocoInput,
   GRACE_STEPS_MAX,
   type Guard,
+  LATE_DIVISORS,
+  LATE_RULES,
+  LATE_VERSIONS_MAX,
   MERGES,
-  type Merge,
   ROUND_MS_MAX,
   SYNCHRONIZATION_ENTRIES,
   type Synchronization,
@@ -110,21 +112,12 @@ function addQuotaOptions(command: Command): Command {
 const STALENESS_MAX = 1_000_000;
 
 /** How the trainers of a new job keep step; each is undefined unless given. */
-export interface SynchronizationFlags {
+export interface SynchronizationFlags extends DilocoInput {
   readonly sync?: Synchronization["mode"];
   readonly trainers?: number;
   readonly backups?: number;
   readonly reduce?: "mean" | "sum";
   readonly staleness?: number;
-  readonly quorum?: number;
-  readonly graceMargin?: number;
-  readonly graceSteps?: number;
-  readonly graceCapMs?: number;
-  readonly minIntervalMs?: number;
-  readonly weights?: ContributionWeights;
-  readonly merge?: Merge;
-  readonly late?: DilocoSettings["late"];
-  readonly lateDecay?: number;
 }
 
 /** Flags that each mode of `--sync` requires. */
@@ -168,9 +161,16 @@ function addSynchronizationOptions(command: Command): Command {
       "for ssp: steps that a trainer may be ahead of the slowest",
       wholeNumber(0, STALENESS_MAX),
     )
+    .addOption(
+      new Option(
+        "--preset <name>",
+        "for diloco: fill the settings that are not given for federated averaging: fedavg waits for all that " +
+          "were drawn, fedbuff for any that are first",
+      ).choices(DILOCO_PRESETS),
+    )
     .option(
       "--quorum <n>",
-      "for diloco: trainers that must have contributed before a round closes, or all if there are fewer (default: 1)",
+      "for diloco: trainers that must have contributed before a round closes, or all that may if these are fewer (default: 1)",
       wholeNumber(1, MEMBERS_MAX),
     )
     .option(
@@ -202,20 +202,52 @@ function addSynchronizationOptions(command: Command): Command {
     .addOption(
       new Option(
         "--merge <how>",
-        "for diloco: the weighted mean, or the radial-directional one (default: rda)",
+        "for diloco: the weighted mean, the radial-directional one, or a merge that bears wrong contributions: " +
+          "median, trimmed-mean or krum (default: rda)",
       ).choices(MERGES),
+    )
+    .option(
+      "--trim <x>",
+      "for diloco: share of the contributions that trimmed-mean leaves out at each end, below 0.5 (default: 0.1)",
+      finiteNumber,
+    )
+    .option(
+      "--krum-faults <n>",
+      "for diloco: wrong contributions that krum assumes in a round (default: as many as it can bear)",
+      wholeNumber(0, MEMBERS_MAX),
+    )
+    .option(
+      "--krum-keep <n>",
+      "for diloco: contributions that krum takes the mean of (default: 1)",
+      wholeNumber(1, MEMBERS_MAX),
+    )
+    .option(
+      "--sample <x>",
+      "for diloco: members drawn for each round of a fragment: below 1 a share, else a number (default: all)",
+      finiteNumber,
     )
     .addOption(
       new Option(
         "--late <what>",
-        "for diloco: whether contributions from an earlier version are left out or carried into the open round " +
-          "(default: drop)",
-      ).choices(["drop", "carry"]),
+        "for diloco: whether contributions from an earlier version are left out, carried into the open round, or also " +
+          "compared with that version's values, which are kept (default: drop)",
+      ).choices(LATE_RULES),
     )
     .option(
       "--late-decay <x>",
-      "for diloco with --late carry: divides a late weight by 1 + x for each version behind (default: 1)",
+      "for diloco with --late carry or rebase: divides a late weight by 1 + x · versions behind (default: 1)",
       finiteNumber,
+    )
+    .addOption(
+      new Option(
+        "--late-divisor <how>",
+        "for diloco with --late carry or rebase: divide by that, or by its square root (default: linear)",
+      ).choices(LATE_DIVISORS),
+    )
+    .option(
+      "--late-versions <n>",
+      "for diloco with --late rebase: earlier versions whose values are kept (default: 1)",
+      wholeNumber(1, LATE_VERSIONS_MAX),
     )
     .hook("preAction", (_program, action) => {
       try {

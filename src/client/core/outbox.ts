@@ -110,6 +110,7 @@ export class Outbox implements RecordSettler {
   #open = 0;
   #clipped = 0;
   #setAside = 0;
+  #guarded = 0;
   #session = 0;
   #sendNumber = 0;
   /** Publications before this one are known to have been read by the broker. */
@@ -347,8 +348,11 @@ export class Outbox implements RecordSettler {
   settle(update: BlockUpdate, outcome: Outcome): void {
     // The outcome may be faster than the PubAck.
     this.#closeNumber(update, update.sends === 1);
+    const { code, guard } = outcome;
+    if (guard?.action === "clip") this.#clipped += 1;
+    else if (guard?.action === "set-aside") this.#setAside += 1;
+    if (guard !== undefined || code === "GUARDED") this.#guarded += 1;
     if (update.fate !== "pending") return;
-    const { code } = outcome;
     const isResentUnseen = code !== undefined && reactionToRejection(code) === "resend-unseen";
     if (isResentUnseen && update.namesVersion) {
       // A shard that has fallen back no longer knows the version.
@@ -357,14 +361,17 @@ export class Outbox implements RecordSettler {
       return;
     }
     settled(update, outcome);
-    if (outcome.guard?.action === "clip") this.#clipped += 1;
-    else if (outcome.guard?.action === "set-aside") this.#setAside += 1;
     this.#noteOver(update.call);
   }
 
-  /** How many records guards have changed. */
-  get guarded(): { readonly clipped: number; readonly setAside: number } {
+  /** How many records guards have clipped and set aside. */
+  get changedByGuards(): { readonly clipped: number; readonly setAside: number } {
     return { clipped: this.#clipped, setAside: this.#setAside };
+  }
+
+  /** How many records guards have decided about, those that they have rejected included. */
+  get guarded(): number {
+    return this.#guarded;
   }
 
   giveUp(update: BlockUpdate, reason: Failure): void {

@@ -209,6 +209,8 @@ interface UpdateSenderDeps {
   readonly inFlightBytesMax?: number;
   /** Called when a host says that the session is over. */
   readonly onSessionEnd: (error: PserverError) => void;
+  /** Called when a guard has rejected, clipped or set aside what was sent. */
+  readonly onGuarded: () => void;
 }
 
 /** Options of the updates of one call. */
@@ -346,7 +348,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
 
   /** How many records were sent, how often one was sent again, and how many guards have changed. */
   get counts(): Pick<ClientStats, "records" | "resent" | "clipped" | "setAside"> {
-    return { records: this.#records, resent: this.#resent, ...this.#outbox.guarded };
+    return { records: this.#records, resent: this.#resent, ...this.#outbox.changedByGuards };
   }
 
   publish(update: BlockUpdate, session: number, done: number): void {
@@ -467,7 +469,13 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     const answers = readAnswers(message);
     // A damaged message counts as a lost one: the outcome will be asked for.
     if (answers instanceof PserverError) return;
-    this.#outbox.answered(answers, false, performance.now());
+    this.#take(answers, false, performance.now());
+  }
+
+  #take(answers: Answers, isReply: boolean, nowMs: number): void {
+    const before = this.#outbox.guarded;
+    this.#outbox.answered(answers, isReply, nowMs);
+    if (this.#outbox.guarded > before) this.#deps.onGuarded();
   }
 
   /** Takes the reply to a request for outcomes; its subject ends in the shard. */
@@ -477,7 +485,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
       ? new PserverError("NO_OWNER", `no host serves shard ${shard}`)
       : readAnswers(message);
     const nowMs = performance.now();
-    if (!(answers instanceof PserverError)) this.#outbox.answered(answers, true, nowMs);
+    if (!(answers instanceof PserverError)) this.#take(answers, true, nowMs);
     else this.#outbox.askFailed(shard, answers, retryAfterMs(answers), nowMs);
   }
 

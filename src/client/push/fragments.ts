@@ -5,7 +5,9 @@ import {
   type ContributionAccount,
   type ContributionForm,
   encodeFragmentsRequest,
+  type FragmentRow,
   type FragmentsReply,
+  type FragmentsRequest,
   parseFragmentsReply,
   sumOfAccounts,
 } from "../../protocol/messages/contributions.ts";
@@ -70,6 +72,13 @@ export interface FragmentVersions {
   readonly account: ContributionAccount;
 }
 
+/** Whether a trainer may contribute to a round of a fragment. */
+export interface Sampling {
+  /** The open round. */
+  readonly round: number;
+  readonly isSampled: boolean;
+}
+
 /** How a fragment is to be pulled. */
 export interface FragmentMode {
   /** The least version to wait for; by default the present one. */
@@ -79,6 +88,9 @@ export interface FragmentMode {
   readonly exact?: readonly string[];
   readonly into?: Readonly<Record<string, TensorData>>;
 }
+
+/** What a request for fragments waits for. */
+type WantedFragment = Pick<FragmentsRequest, "fragment" | "version" | "member">;
 
 /** Dependencies of {@link Fragments}. */
 interface FragmentsDeps {
@@ -243,9 +255,20 @@ export class Fragments {
     const asked = [...new Set(names.map((name) => shardOfFragment(name, shards)))];
     const replies = await Promise.all(asked.map((shard) => this.#ask(shard, {}, deadline)));
     return {
-      versions: new Map(replies.flatMap(({ fragments }) => fragments)),
+      versions: new Map(
+        replies.flatMap(({ fragments }) => fragments.map(([name, version]) => [name, version])),
+      ),
       account: sumOfAccounts(replies.map(({ account }) => account)),
     };
+  }
+
+  /** Returns whether this trainer may contribute to the open round; see `Client.sampling`. */
+  async sampling(fragment: string, minVersion: number, deadline: Deadline): Promise<Sampling> {
+    // Samples are drawn of the members.
+    await this.#enter(deadline);
+    const wanted = { fragment, version: minVersion, member: true };
+    const [, version, isSampled] = await this.#rowOf(wanted, deadline);
+    return { round: version + 1, isSampled };
   }
 
   /** Returns a fragment at one version; see `Client.pullFragment`. */
@@ -282,19 +305,24 @@ export class Fragments {
   }
 
   async #versionOf(fragment: string, minVersion: number, deadline: Deadline): Promise<number> {
-    const { session } = this.#deps;
-    const shard = shardOfFragment(fragment, session.shards);
-    const { fragments } = await this.#ask(shard, { fragment, version: minVersion }, deadline);
-    const found = fragments.find(([name]) => name === fragment);
-    if (found === undefined) throw unknown(fragment);
-    return found[1];
+    const [, version] = await this.#rowOf({ fragment, version: minVersion }, deadline);
+    return version;
   }
 
-  async #ask(
-    shard: number,
-    wanted: { readonly fragment?: string; readonly version?: number },
+  async #rowOf(
+    wanted: WantedFragment & { readonly fragment: string },
     deadline: Deadline,
-  ): Promise<FragmentsReply> {
+  ): Promise<FragmentRow> {
+    const { fragment } = wanted;
+    const { session } = this.#deps;
+    const shard = shardOfFragment(fragment, session.shards);
+    const { fragments } = await this.#ask(shard, wanted, deadline);
+    const found = fragments.find(([name]) => name === fragment);
+    if (found === undefined) throw unknown(fragment);
+    return found;
+  }
+
+  async #ask(shard: number, wanted: WantedFragment, deadline: Deadline): Promise<FragmentsReply> {
     const { subjects, trainer } = this.#deps;
     const subject = subjects.fragments(shard, trainer);
     const body: OwnerQuestion<FragmentsReply>["body"] = (at) =>

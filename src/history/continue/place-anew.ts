@@ -110,7 +110,8 @@ export class PlacedShards {
     const { blocks, declared } = this.#shards[number] ?? { blocks: [], declared: [] };
     const { mode } = synchronization;
     const steps = mode === "async" ? {} : { steps: new StepTable().save() };
-    const fragments = mode === "diloco" ? { fragments: new FragmentTable().save() } : {};
+    const fragments =
+      mode === "diloco" ? { fragments: new FragmentTable(subjects.job).save() } : {};
     const state: FoldState = {
       ...{ format: 1, seq: 0, crc: 0, rules: CURRENT_RULES, synchronization },
       ...{ ...steps, ...fragments },

@@ -4,6 +4,7 @@ import type yaml from "yaml";
 import { DTYPES, type Dtype } from "../dtypes.ts";
 import { PserverError } from "../errors.ts";
 import { FRAGMENT_NAME_LENGTH_MAX } from "../limits.ts";
+import { MERGES, type Merge, TRIM } from "./diloco.ts";
 import { type GuardInput, type GuardSetting, toGuardSetting } from "./guard.ts";
 import {
   type LearningRate,
@@ -25,7 +26,6 @@ import {
   POSITIVE,
   Settings,
 } from "./read-settings.ts";
-import { MERGES, type Merge } from "./synchronization.ts";
 
 /**
  * How a parameter is updated; fixed when the parameter is initialized. This is the normalized form that
@@ -68,6 +68,8 @@ export interface ParameterConfig {
   readonly fragment?: string;
   /** How contributions are merged, if not as the job says; only with a fragment. */
   readonly merge?: Merge;
+  /** What `trimmed-mean` leaves out at each end, if not as the job says; only with that merge. */
+  readonly trim?: number;
   /**
    * A limit for the norms of gradients and contributions that follows the norms before. It is applied before
    * `gradientScale`. By default that of the job, if it has one.
@@ -206,6 +208,7 @@ const KEYS = [
   "allowNonFinite",
   "fragment",
   "merge",
+  "trim",
   "guard",
 ] as const satisfies readonly (keyof ParameterConfig)[];
 
@@ -258,9 +261,13 @@ function fromSettings(input: unknown): ParameterConfig {
 }
 
 /** Reads which fragment a parameter belongs to, and how its contributions are merged. */
-function fragmentOf(settings: Settings): Pick<ParameterConfig, "fragment" | "merge"> {
+function fragmentOf(settings: Settings): Pick<ParameterConfig, "fragment" | "merge" | "trim"> {
   const fragment = settings.get("fragment");
   const merge = settings.get("merge") === undefined ? undefined : settings.word("merge", MERGES);
+  const trim = settings.optionalNumber("trim", TRIM);
+  if (trim !== undefined && merge !== "trimmed-mean") {
+    throw settings.refusal("trim", "none unless merge is trimmed-mean", trim);
+  }
   if (fragment === undefined) {
     if (merge === undefined) return {};
     throw settings.refusal("merge", "none without a fragment", merge);
@@ -269,7 +276,11 @@ function fragmentOf(settings: Settings): Pick<ParameterConfig, "fragment" | "mer
     const expected = `a name of 1 to ${FRAGMENT_NAME_LENGTH_MAX} characters`;
     throw settings.refusal("fragment", expected, fragment);
   }
-  return merge === undefined ? { fragment } : { fragment, merge };
+  return {
+    fragment,
+    ...(merge === undefined ? {} : { merge }),
+    ...(trim === undefined ? {} : { trim }),
+  };
 }
 
 /** Returns whether a value can be the name of a fragment. */

@@ -1,5 +1,12 @@
 import { MEMBERS_MAX } from "../limits.ts";
-import { badConfig, NOT_NEGATIVE, Settings, wholeRange } from "./read-settings.ts";
+import {
+  DILOCO_ENTRIES,
+  type DilocoInput,
+  type DilocoSettings,
+  dilocoText,
+  toDiloco,
+} from "./diloco.ts";
+import { badConfig, Settings, wholeRange } from "./read-settings.ts";
 
 /**
  * How the trainers of a job keep step; set for the whole job and never changed.
@@ -24,46 +31,6 @@ export type Synchronization =
   | { readonly mode: "ssp"; readonly trainers: number; readonly staleness: number }
   | ({ readonly mode: "diloco" } & DilocoSettings);
 
-/** What a contribution to a fragment weighs. */
-export const CONTRIBUTION_WEIGHTS = ["uniform", "steps", "tokens", "tokens2/steps"] as const;
-/** One of {@link CONTRIBUTION_WEIGHTS}. */
-export type ContributionWeights = (typeof CONTRIBUTION_WEIGHTS)[number];
-
-/**
- * How the contributions of a round become one displacement of a tensor: the weighted mean, or the radial-directional
- * mean, which has the direction of the mean of the directions and the weighted mean of the lengths.
- */
-export const MERGES = ["mean", "rda"] as const;
-/** One of {@link MERGES}. */
-export type Merge = (typeof MERGES)[number];
-
-/** When the rounds of fragments close, and what becomes of the contributions. */
-export interface DilocoSettings {
-  /**
-   * How many trainers must have contributed before a round closes, or all members if these are fewer. So many must have
-   * been members at one time before the first round closes.
-   */
-  readonly quorum: number;
-  /** Share of the time that trainers have left after a quorum for which a round waits for others, γ. */
-  readonly graceMargin: number;
-  /** Inner steps from a trainer's contribution to the adoption of the result, τ: what it may wait for. */
-  readonly graceSteps: number;
-  /** The longest grace, in milliseconds; also the grace while no trainer has told how long its steps take. */
-  readonly graceCapMs: number;
-  /** The least time from one close of a fragment to the next, in milliseconds. */
-  readonly minIntervalMs: number;
-  readonly weights: ContributionWeights;
-  /** Merge of the parameters whose configurations name none. */
-  readonly merge: Merge;
-  /**
-   * What becomes of a contribution that was made from an earlier version than the present one: it is left out, or
-   * counts in the open round with its weight divided by 1 + `lateDecay` · versions behind.
-   */
-  readonly late: "drop" | "carry";
-  /** λ; 0 unless late contributions are carried. */
-  readonly lateDecay: number;
-}
-
 /** A synchronization as callers give it. Defaults: `async`, no backups, the mean; for `diloco` see the settings. */
 export type SynchronizationInput =
   | "async"
@@ -75,7 +42,7 @@ export type SynchronizationInput =
       readonly reduce?: "mean" | "sum";
     }
   | { readonly mode: "ssp"; readonly trainers: number; readonly staleness: number }
-  | ({ readonly mode: "diloco" } & Partial<DilocoSettings>);
+  | ({ readonly mode: "diloco" } & DilocoInput);
 
 const WHAT = "synchronization";
 
@@ -84,24 +51,8 @@ export const SYNCHRONIZATION_ENTRIES = {
   async: [],
   sync: ["trainers", "backups", "reduce"],
   ssp: ["trainers", "staleness"],
-  diloco: [
-    "quorum",
-    "graceMargin",
-    "graceSteps",
-    "graceCapMs",
-    "minIntervalMs",
-    "weights",
-    "merge",
-    "late",
-    "lateDecay",
-  ],
+  diloco: DILOCO_ENTRIES,
 } as const;
-
-/** The longest grace and interval that a job can have: a day. */
-export const ROUND_MS_MAX = 24 * 60 * 60 * 1000;
-
-/** The most inner steps that a result can take to arrive. */
-export const GRACE_STEPS_MAX = 1_000_000;
 
 /**
  * Completes and checks a synchronization from a caller or a message.
@@ -131,26 +82,6 @@ export function toSynchronization(input: unknown = {}): Synchronization {
   return { mode, trainers, backups, reduce: settings.word("reduce", ["mean", "sum"], "mean") };
 }
 
-/** Completes the settings of `diloco` with the defaults of its authors, as far as these are known. */
-function toDiloco(settings: Settings): DilocoSettings {
-  const late = settings.word("late", ["drop", "carry"], "drop");
-  const lateDecay = settings.number("lateDecay", NOT_NEGATIVE, late === "carry" ? 1 : 0);
-  if (late === "drop" && lateDecay !== 0) {
-    throw settings.refusal("lateDecay", "none unless late is carry", lateDecay);
-  }
-  return {
-    quorum: settings.number("quorum", wholeRange(1, MEMBERS_MAX), 1),
-    graceMargin: settings.number("graceMargin", NOT_NEGATIVE, 1),
-    graceSteps: settings.number("graceSteps", wholeRange(0, GRACE_STEPS_MAX), 2),
-    graceCapMs: settings.number("graceCapMs", wholeRange(0, ROUND_MS_MAX), 1_000),
-    minIntervalMs: settings.number("minIntervalMs", wholeRange(0, ROUND_MS_MAX), 0),
-    weights: settings.word("weights", CONTRIBUTION_WEIGHTS, "tokens2/steps"),
-    merge: settings.word("merge", MERGES, "rda"),
-    late,
-    lateDecay,
-  };
-}
-
 /**
  * Returns how many members a job's steps or rounds need at one time before the first closes; 0 in a job without
  * members.
@@ -158,27 +89,21 @@ function toDiloco(settings: Settings): DilocoSettings {
 export function membersNeeded(synchronization: Synchronization): number {
   const { mode } = synchronization;
   if (mode === "async") return 0;
-  return mode === "diloco" ? synchronization.quorum : synchronization.trainers;
+  if (mode !== "diloco") return synchronization.trainers;
+  const { quorum, sample = 0 } = synchronization;
+  return Math.max(quorum, Math.floor(sample));
 }
 
 /** Describes a synchronization: `sync of 4 trainers and 1 backup, mean`. */
 export function synchronizationText(synchronization: Synchronization): string {
   const { mode } = synchronization;
   if (mode === "async") return mode;
-  if (mode === "diloco") return dilocoText(synchronization);
+  if (mode === "diloco") return `diloco with ${dilocoText(synchronization)}`;
   const trainers = counted(synchronization.trainers, "trainer");
   if (mode === "ssp") return `ssp of ${trainers}, staleness ${synchronization.staleness}`;
   const { backups, reduce } = synchronization;
   const backupsText = backups === 0 ? "" : ` and ${counted(backups, "backup")}`;
   return `sync of ${trainers}${backupsText}, ${reduce}`;
-}
-
-function dilocoText(settings: DilocoSettings): string {
-  const { quorum, graceMargin, graceSteps, graceCapMs, minIntervalMs } = settings;
-  const { weights, merge, late, lateDecay } = settings;
-  const grace = `grace ${graceMargin} of ${graceSteps} steps, at most ${graceCapMs} ms`;
-  const carried = late === "carry" ? `late carried with decay ${lateDecay}` : "late dropped";
-  return `diloco with quorum ${quorum}, ${grace}, interval ${minIntervalMs} ms, weights ${weights}, ${merge}, ${carried}`;
 }
 
 function counted(count: number, what: string): string {

@@ -1,7 +1,15 @@
 import { type Allocate, encodeMessage, type Fields, type Message } from "../codec.ts";
 import { isFragmentName } from "../config/parameter-config.ts";
 import { PserverError } from "../errors.ts";
-import { integerField, listField, mapField, numberField, textField, wordField } from "../fields.ts";
+import {
+  flagField,
+  integerField,
+  listField,
+  mapField,
+  numberField,
+  textField,
+  wordField,
+} from "../fields.ts";
 import {
   CONTRIBUTION_COUNT_MAX,
   CONTRIBUTION_PARTS_MAX,
@@ -87,11 +95,12 @@ function stepMsField(fields: Fields): number {
 
 /**
  * Asks a shard for the versions of its fragments, no earlier than a position. With `fragment` and `version` the answer
- * waits until that fragment has had so many rounds closed.
+ * waits until that fragment has had so many rounds closed, and with `member` until the asker is a member.
  */
 export interface FragmentsRequest extends Position {
   readonly fragment?: string;
   readonly version?: number;
+  readonly member?: boolean;
   readonly waitMs: number;
 }
 
@@ -113,9 +122,12 @@ export type ContributionFate = (typeof FATES)[number];
  */
 export type ContributionAccount = Readonly<Record<ContributionFate, Tally>>;
 
-/** The versions of all fragments of a shard, and the asker's account there. */
+/** A fragment of a shard: its version, and whether the asker may contribute to the round after it. */
+export type FragmentRow = readonly [fragment: string, version: number, isSampled: boolean];
+
+/** The fragments of a shard, and the asker's account there. */
 export interface FragmentsReply extends Position {
-  readonly fragments: readonly (readonly [fragment: string, version: number])[];
+  readonly fragments: readonly FragmentRow[];
   readonly account: ContributionAccount;
 }
 
@@ -132,6 +144,7 @@ export function parseFragmentsRequest(fields: Fields): FragmentsRequest {
       : {
           fragment: fragmentField(fields, "fragment"),
           version: integerField(fields, "version"),
+          ...(fields["member"] === undefined ? {} : { member: flagField(fields, "member") }),
         };
   return {
     ...parsePosition(fields),
@@ -151,8 +164,8 @@ export function parseFragmentsReply({ fields }: Message): FragmentsReply {
   return {
     ...parsePosition(fields),
     fragments: listField(fields, "fragments", DECLARED_MAX).map((value) => {
-      const row: Fields = { ...listField({ row: value }, "row", 2) };
-      return [fragmentField(row, "0"), integerField(row, "1")] as const;
+      const row: Fields = { ...listField({ row: value }, "row", 3) };
+      return [fragmentField(row, "0"), integerField(row, "1"), flagField(row, "2")] as const;
     }),
     account: parseAccount(listField(fields, "account", FATES.length)),
   };

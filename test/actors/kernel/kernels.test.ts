@@ -8,7 +8,7 @@ import type { NumberDtype } from "../../../src/actors/fold/update-rule.ts";
 import type { MixKernel } from "../../../src/actors/kernel/kernels.ts";
 import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import type { Dtype, TensorData } from "../../../src/protocol/dtypes.ts";
-import { firstDifference, runInMemory, trickyData, words } from "./operands.ts";
+import { firstDifference, runAllInMemory, runInMemory, trickyData, words } from "./operands.ts";
 import * as reference from "./scalar-reference.ts";
 
 const SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 17, 4096 + 3, 2 ** 18 + 1];
@@ -287,5 +287,46 @@ describe.each(["float32", "float64"] as const)("canonical of %s", (dtype) => {
     const data = trickyData(dtype, n, words(n + 1));
     const actual = runInMemory(memory, [data], ([pointer = 0]) => canonical(pointer, n));
     expect(firstDifference(actual, floats(dtype, numbers(data)))).toBe(-1);
+  });
+});
+
+/** Elements of any size with both zeros and denormals, but no NaN. */
+function orderedData(dtype: FloatDtype, n: number, seedOf: number): Float32Array | Float64Array {
+  const data = numbers(trickyData(dtype, n, words(seedOf))).map((x) => (Number.isNaN(x) ? 0 : x));
+  return dtype === "float32" ? Float32Array.from(data) : Float64Array.from(data);
+}
+
+describe.each(["float32", "float64"] as const)("order of %s", (dtype) => {
+  const order = dtype === "float32" ? kernels.orderF32 : kernels.orderF64;
+
+  test.each(SIZES)("%i elements", (n) => {
+    const [a, b] = [orderedData(dtype, n, n + 1), orderedData(dtype, n, n + 2)];
+    const [least, most] = runAllInMemory(memory, [a, b], ([p = 0, q = 0]) => order(p, q, n));
+    const pairs = [...a].map((x, at) => [Math.min(x, b[at] ?? 0), Math.max(x, b[at] ?? 0)]);
+    for (const [side, bytes] of [least, most].entries()) {
+      const expected = floats(
+        dtype,
+        pairs.map((pair) => pair[side] ?? 0),
+      );
+      expect(firstDifference(bytes ?? new Uint8Array(), expected)).toBe(-1);
+    }
+  });
+});
+
+describe.each(["float32", "float64"] as const)("distance of %s", (dtype) => {
+  const distance = dtype === "float32" ? kernels.distanceF32 : kernels.distanceF64;
+
+  test.each(SIZES)("%i elements", (n) => {
+    // Whole numbers, whose squares and sums are exact in any order.
+    const [a, b] = [1, 2].map((step) => {
+      const values = Array.from({ length: n }, (_, at) => ((at * 37 * step) % 101) - 50);
+      return dtype === "float32" ? Float32Array.from(values) : Float64Array.from(values);
+    });
+    if (a === undefined || b === undefined) throw new Error("no operands");
+    let found = Number.NaN;
+    runInMemory(memory, [a, b], ([p = 0, q = 0]) => {
+      found = distance(p, q, n);
+    });
+    expect(found).toBe([...a].reduce((sum, x, at) => sum + (x - (b[at] ?? 0)) ** 2, 0));
   });
 });

@@ -162,6 +162,42 @@ describe("a round", () => {
   });
 });
 
+describe("a round of a sample", () => {
+  const trainers = Array.from({ length: 9 }, (_, i) => `t${i}`);
+
+  /** Begins a job that draws three of nine members; returns those of the first round. */
+  function drawThree(settings: Partial<DilocoSettings>): string[] {
+    begin({ sample: 3, ...GRACE, ...settings });
+    job.members(trainers);
+    job.run();
+    return [...(job.shard.sampledFor("f", 1) ?? [])];
+  }
+
+  test("needs no more than those that were drawn, and waits for nobody else", () => {
+    const drawn = drawThree({ quorum: 8 });
+    expect(drawn).toHaveLength(3);
+    for (const trainer of drawn.slice(0, 2)) contribute(trainer);
+    clock.pass(10_000);
+    expect(written).toEqual([]);
+    contribute(drawn[2] ?? "");
+    expect(written).toMatchObject([{ round: 1, contributions: 3 }]);
+  });
+
+  test("has its quorum of those that were drawn for it, not of late ones", () => {
+    const drawn = drawThree({ quorum: 1, late: "carry" });
+    job.close(0);
+    const second = job.shard.sampledFor("f", 2);
+    const late = drawn.filter((trainer) => second?.has(trainer) === false);
+    for (const trainer of late) contribute(trainer, { base: 0 });
+    expect(late.length).toBeGreaterThan(0);
+    clock.pass(10_000);
+    expect(written).toEqual([]);
+    for (const trainer of [...(second ?? [])].slice(0, 1)) contribute(trainer, { base: 1, id: 2 });
+    clock.pass(100);
+    expect(written).toMatchObject([{ round: 2, contributions: late.length + 1 }]);
+  });
+});
+
 describe("the grace", () => {
   test("is the time that the slowest member has left", () => {
     begin({ quorum: 2, ...GRACE, graceCapMs: 1_000, graceMargin: 0.5 });

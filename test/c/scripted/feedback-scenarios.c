@@ -185,6 +185,39 @@ static void forgotten_after_a_fallback(void) {
   closed(client);
 }
 
+static const char *guard_action;
+
+/** A guard rejects, clips or sets aside the first record. */
+static void guard_first(const struct published *message) {
+  if (serve(message) || !is_record(message)) return;
+  uint64_t n = number_in(message, "n");
+  stored_after(1, message, 1, n);
+  if (n > 1) applied_after(2, message, n);
+  else if (guard_action == NULL) settled_after(2, message, n, "GUARDED", "");
+  else guarded_after(2, message, n, guard_action);
+}
+
+static void forgotten_after_a_guard(void) {
+  static const char *const actions[] = {NULL, "clip", "set-aside"};
+  for (size_t i = 0; i < 3; i++) {
+    float values[ELEMENTS];
+    fill(values, 5);
+    guard_action = actions[i];
+    pserver_client *client = connected_with(guard_first);
+    pserver_grad_options options = options_for(PSERVER_ENCODING_INT8);
+    options.stored_is_enough = i == 2;
+    pserver_status sent = send_grad(client, &options, values, 3000);
+    EXPECT(sent == (guard_action == NULL ? PSERVER_ERR_GUARDED : PSERVER_OK));
+    run_for(10);
+    EXPECT(broker.client->sender.residuals.count == 0);
+    EXPECT_OK(send_grad(client, &options, values, 3000));
+    memset(left_out, 0, sizeof left_out);
+    EXPECT(has_gradient(to(NULL, 1), options.encoding, values));
+    EXPECT(broker.client->sender.residuals.count == 1);
+    closed(client);
+  }
+}
+
 /** The parameter has been initialized again since the first gradient. */
 static void store_anew(const struct published *message) {
   if (serve(message) || !is_record(message)) return;
@@ -330,6 +363,7 @@ const struct scenario feedback_scenarios[] = {
     {"a record is repeated with the bytes that it had, and its rounding error counts once", repeated_alike},
     {"a gradient of which nothing is sent leaves it as it was", kept_where_nothing_is_sent},
     {"after a fallback of any shard it is forgotten", forgotten_after_a_fallback},
+    {"after a guard has held a gradient back or clipped it, it is forgotten", forgotten_after_a_guard},
     {"when the parameter is initialized again it is forgotten", forgotten_when_initialized_again},
     {"when the parameter is looked up again it is kept", kept_when_looked_up_again},
     {"it is kept of the rows that a gradient has", kept_by_row},

@@ -196,6 +196,7 @@ static void ends(void) {
 /** Shards tell versions: the first time TIMEOUT, then of a replaced journal, then the version. */
 static uint64_t told_version;
 static bool has_obstacles;
+static bool is_drawn;
 
 static void tell_versions(const struct published *message) {
   if (serve(message)) return;
@@ -204,7 +205,7 @@ static void tell_versions(const struct published *message) {
   size_t asked = count_to("fragments");
   if (has_obstacles && asked == 1) error_with(1, message, "TIMEOUT", "shard", 0);
   else if (has_obstacles && asked == 2) error_after(1, message, "JOURNAL_REPLACED", 3);
-  else versions_after(1, message, "f", told_version, (struct ps_position){has_obstacles ? 3 : 1, 20});
+  else versions_after(1, message, "f", told_version, (struct ps_position){has_obstacles ? 3 : 1, 20}, is_drawn);
 }
 
 static void versions(void) {
@@ -250,6 +251,26 @@ static void at_one_version(void) {
   EXPECT(number_in(to("fragments", 0), "version") == 4);
   closed(client);
   pserver_tensor_release(&tensor);
+}
+
+static void asks_whether_it_is_drawn(void) {
+  uint64_t round = 0;
+  bool is_sampled = false;
+  told_version = 5;
+  has_obstacles = false;
+  begin_rounds(tell_versions);
+  pserver_client *client = connected(0);
+  for (int drawn = 0; drawn < 2; drawn++) {
+    is_drawn = drawn == 1;
+    EXPECT_OK(pserver_sampling(client, "f", "w", 4, 3000, &round, &is_sampled));
+    EXPECT(round == 6 && is_sampled == is_drawn);
+  }
+  /* Once a member, it does not enter again. */
+  EXPECT(count_to("enter") == 1 && count_to("fragments") == 2);
+  EXPECT(number_in(to("fragments", 0), "version") == 4 && is_set_in(to("fragments", 0), "member"));
+  EXPECT_ERROR(BAD_VALUE, pserver_sampling(client, "g", "w", 0, 3000, &round, &is_sampled));
+  EXPECT_ERROR(BAD_VALUE, pserver_sampling(client, "f", "w", 0, 3000, NULL, &is_sampled));
+  closed(client);
 }
 
 static void waits_for_versions(void) {
@@ -330,6 +351,7 @@ const struct scenario round_scenarios[] = {
     {"versions are asked for again after TIMEOUT, and in the new journal after JOURNAL_REPLACED", versions},
     {"a fragment is read again if a round has closed meanwhile", at_one_version},
     {"a fragment is not read before it has the version", waits_for_versions},
+    {"a trainer that is drawn for a round is told so, as a member", asks_whether_it_is_drawn},
     {"calls for rounds are refused in other jobs, and with wrong arguments", refused},
     {"a trainer that exits the rounds enters them again with its next contribution", exits},
     {"details tell whether all blocks of a parameter are on one shard", told_pinned},

@@ -166,6 +166,11 @@ uint64_t number_in(const struct published *message, const char *key) {
   return number;
 }
 
+bool is_set_in(const struct published *message, const char *key) {
+  struct ps_value flag;
+  return ps_map_find(&message->message.fields, key, &flag) && flag.type == PS_VALUE_BOOLEAN && flag.boolean;
+}
+
 unsigned shard_in(const struct published *message) {
   return (unsigned)strtoul(strstr(message->subject, ".log.") + 5, NULL, 10);
 }
@@ -347,16 +352,17 @@ void counted_after(int64_t delay_ms, const struct published *record, uint64_t se
 }
 
 void versions_after(int64_t delay_ms, const struct published *question, const char *fragment, uint64_t version,
-                    struct ps_position position) {
+                    struct ps_position position, bool is_sampled) {
   struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "generation", position.generation);
   ps_draft_whole(&draft, "seq", position.seq);
   ps_draft_key(&draft, "fragments");
   ps_pack_list(&draft, 1);
-  ps_pack_list(&draft, 2);
+  ps_pack_list(&draft, 3);
   ps_pack_text(&draft, fragment, strlen(fragment));
   ps_pack_whole(&draft, version);
+  ps_pack_flag(&draft, is_sampled);
   ps_draft_key(&draft, "account");
   ps_pack_list(&draft, 4);
   for (uint64_t row = 0; row < 4; row++) {

@@ -92,6 +92,8 @@ bool is_to(const struct published *message, const char *verb);
 bool is_record(const struct published *message);
 /** Returns a whole number in a message, which must have it. */
 uint64_t number_in(const struct published *message, const char *key);
+/** Whether a message has this entry, and it is true. */
+bool is_set_in(const struct published *message, const char *key);
 /** Returns the number of block 0 of a parameter of the job. */
 uint32_t first_number(const char *name, size_t bytes, uint64_t epoch);
 /** Returns the number at this place of a uint32 column that begins with byte `start` of the tensor bytes. */
@@ -143,7 +145,7 @@ void guarded_after(int64_t delay_ms, const struct published *record, uint64_t se
 void counted_after(int64_t delay_ms, const struct published *record, uint64_t seq, uint64_t round);
 /** Replies with the version of a fragment, in a shard at a position, and with accounts whose numbers ascend. */
 void versions_after(int64_t delay_ms, const struct published *question, const char *fragment, uint64_t version,
-                    struct ps_position position);
+                    struct ps_position position, bool is_sampled);
 /** Replies with the last closed step of a shard, in generation 1. */
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step);
 /** The same at a position. */

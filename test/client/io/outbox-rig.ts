@@ -28,10 +28,13 @@ export function setUp(onEnd: (sender: UpdateSender) => void = () => {}): {
   sender: UpdateSender;
   positions: Positions;
   ended: PserverError[];
+  /** How often it has told that guards have decided about its records. */
+  guarded: () => number;
 } {
   const wire = new FakeWire();
   const positions = new Positions({ journalReplaced: () => {} });
   const ended: PserverError[] = [];
+  let guarded = 0;
   const sender: UpdateSender = UpdateSender.open({
     wire,
     subjects,
@@ -41,6 +44,9 @@ export function setUp(onEnd: (sender: UpdateSender) => void = () => {}): {
       ended.push(error);
       onEnd(sender);
     },
+    onGuarded: () => {
+      guarded += 1;
+    },
   });
   wire.listen({ reconnected: () => sender.reconnected() });
   sender.start(4);
@@ -49,7 +55,7 @@ export function setUp(onEnd: (sender: UpdateSender) => void = () => {}): {
   wire.published.length = 0;
   sender.start(5);
   onTestFinished(() => sender.close());
-  return { wire, sender, positions, ended };
+  return { wire, sender, positions, ended, guarded: () => guarded };
 }
 
 /** An update of so many bytes for a shard. */

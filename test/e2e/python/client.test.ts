@@ -16,6 +16,7 @@ test("knows the library, agrees with numpy, makes every call, and refuses bad in
     "test_bad_input.py",
     "test_averaging.py",
     "test_rounds.py",
+    "test_flower.py",
     "test_diloco.py",
     "test_diloco_merge.py",
     "test_known.py",

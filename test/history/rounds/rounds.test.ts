@@ -1,6 +1,7 @@
 // Proves that what reads a history understands rounds of fragments: the log says what each contribution was and what a
-// close has merged, also from the tape; blame names the contributions that moved an element; verify finds a snapshot whose
-// accounts are wrong; and what-if leaves a trainer's contributions out, with the rounds still closing.
+// close has merged, also from the tape; find and show tell of single ones; blame names the contributions that moved an
+// element; verify finds a snapshot whose accounts are wrong; and what-if leaves a trainer's contributions out, with the
+// rounds still closing. All of it holds with merges that need every contribution.
 import { beforeEach, describe, expect, test } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import { foldDescribed, type UpdateEvent } from "../../../src/actors/journal/describe-record.ts";
@@ -11,9 +12,11 @@ import {
   locateElement,
   parseElement,
 } from "../../../src/history/blame.ts";
+import { examineRecord } from "../../../src/history/examine-record.ts";
+import { detectorOf, type FindingKind } from "../../../src/history/update-findings.ts";
 import { isSound, verifyShard } from "../../../src/history/verify.ts";
 import { foldWhatIf } from "../../../src/history/what-if.ts";
-import { both, FragmentJob } from "../../actors/fold/fragments/fragment-job.ts";
+import { both, FragmentJob, MEMBERS } from "../../actors/fold/fragments/fragment-job.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
 import { FoldedHistory } from "../folded-history.ts";
 
@@ -112,6 +115,52 @@ test("blame names the round that moved an element, and what each contribution ad
   expect(sum).toBe(-5);
 });
 
+describe("find", () => {
+  const found = (kind: FindingKind): (string | number | undefined)[][] => {
+    const detect = detectorOf(kind, { deviations: 3, behind: 0 });
+    return described().flatMap((event) => {
+      const finding = detect(event);
+      if (finding === undefined) return [];
+      const why = finding.kind === "rejected" ? finding.reason : finding.kind;
+      return [[finding.event.trainer, finding.event.verb, why]];
+    });
+  };
+
+  test("names the contributions that were rejected, and why", () => {
+    expect(found("rejected")).toEqual([
+      ["bob", "contribute", expect.stringContaining("LATE: base: expected a version of fragment")],
+    ]);
+  });
+
+  test("names a contribution that was repeated", () => {
+    const last = job.journal.records.at(-2);
+    if (last === undefined) throw new Error("no record");
+    job.journal.append(last.subject, last.payload);
+    expect(found("repeat")).toEqual([["bob", "contribute", "repeat"]]);
+  });
+});
+
+describe("show", () => {
+  const examined = async (verb: string, at: number) => {
+    const seq = described().filter((event) => event.verb === verb)[at]?.seq ?? 0;
+    return await examineRecord(history, { shard: SHARD, position: { generation: 1, seq } }, signal);
+  };
+
+  test("says of a contribution what it was, and in which round it counts", async () => {
+    const { events, blocks } = await examined("contribute", 0);
+    expect(events).toMatchObject([
+      { trainer: "alice", verb: "contribute", outcome: { kind: "applied" }, note: { round: 1 } },
+    ]);
+    // Values change with the close of the round.
+    expect(blocks).toEqual([]);
+  });
+
+  test("says of a close what it has merged", async () => {
+    const { events } = await examined("close", 1);
+    expect(events[0]?.note).toMatchObject({ fragment: "f", round: 2, contributions: 2 });
+  });
+});
+
 describe("verify", () => {
   test("passes snapshots in the middle of rounds, and of contributions", async () => {
     for (let seq = 1; seq < history.own.lastSeq; seq++) history.own.snapshot(seq);
@@ -159,5 +208,49 @@ describe("what-if", () => {
       .map(({ seq }) => seq);
     const shard = await fold({ seqs });
     expect([shard.fragmentVersion("f"), firstOf(shard)]).toEqual([2, -2]);
+  });
+});
+
+describe("with a merge that needs every contribution", () => {
+  beforeEach(() => {
+    job = new FragmentJob({ merge: "median", late: "rebase", sample: 3 });
+    for (const [i, trainer] of MEMBERS.entries()) job.contribute(trainer, 10 ** i);
+    job.close(3);
+    for (const [i, trainer] of MEMBERS.entries()) {
+      const said = { id: 2, base: 1, form: "parameters" } as const;
+      job.contribute(trainer, -10 - i, -10 - i, said);
+    }
+    job.close(3);
+    history = new FoldedHistory(job.journal.records, job.shard.synchronization);
+  });
+
+  test("verify compares snapshots in the middle of rounds", async () => {
+    for (let seq = 1; seq < history.own.lastSeq; seq++) history.own.snapshot(seq);
+    const { verification } = await verifyShard(history.own, { subjects: SUBJECTS, signal });
+    expect(isSound(verification)).toBe(true);
+  });
+
+  test("blame names the round, and what each contribution would have added to a mean", async () => {
+    const until = history.cut(history.own.lastSeq);
+    const place = await locateElement(history, until, parseElement("w[1]"), signal);
+    const changes: ElementChange[] = [];
+    const onChange = (change: ElementChange): void => void changes.push(change);
+    await blameElement(history, place, { until, signal, onChange });
+    const rounds = changes.filter(({ kind }) => kind === "round");
+    expect(rounds.map(({ step, change }) => [step?.step, change])).toEqual([
+      [1, -10],
+      [2, -1],
+    ]);
+    const shares = rounds[0]?.step?.shares.map(({ gradient }) => Number(gradient)) ?? [];
+    expect(shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(111 / 3, 4);
+  });
+
+  test("what-if merges those that are left", async () => {
+    const changes = { withoutTrainers: ["carol"], withoutRecords: [] };
+    const to = { generation: 1, seq: history.own.lastSeq };
+    const { shard } = await foldWhatIf(history.own, to, { subjects: SUBJECTS, signal, changes });
+    const [value] = new Float32Array(Uint8Array.from(shard.block("w", 0)?.values() ?? []).buffer);
+    // The mean of two, and then of what they sent for values that they really had.
+    expect([shard.fragmentVersion("f"), value]).toEqual([2, -10.5]);
   });
 });

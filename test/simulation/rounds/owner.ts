@@ -149,8 +149,8 @@ export class RoundOwner {
       ...state,
       fragments: {
         fragments: forgetsBases
-          ? fragments.fragments.map(([name, version, weight, round, norms]) => {
-              return [name, version, weight, round, norms, []];
+          ? fragments.fragments.map(([name, version, weight, round, norms, , since]) => {
+              return [name, version, weight, round, norms, [], since];
             })
           : fragments.fragments,
         ledger: forgetsAccounts ? [] : fragments.ledger,

@@ -1,6 +1,6 @@
-import type { Message } from "../../../protocol/codec.ts";
-import type { DilocoSettings } from "../../../protocol/config/index.ts";
-import { PserverError } from "../../../protocol/errors.ts";
+import { decodeMessage, type Message } from "../../../protocol/codec.ts";
+import { type DilocoSettings, isRobust } from "../../../protocol/config/index.ts";
+import { ensureError, PserverError } from "../../../protocol/errors.ts";
 import { MEMBERS_MAX } from "../../../protocol/limits.ts";
 import { type Contribution, parseContribution } from "../../../protocol/messages/contributions.ts";
 import type { CloseRecord } from "../../../protocol/messages/host-records.ts";
@@ -14,16 +14,25 @@ import type { BlockTable } from "../block-table.ts";
 import type { RecordContext } from "../check-update.ts";
 import type { DeclarationTable } from "../declaration-table.ts";
 import { GuardRejection, judgeNorm, verdictOf } from "../guards/judge.ts";
+import type { Rules } from "../rules.ts";
 import type { StepTable } from "../step-table.ts";
 import {
   addSquares,
   addToMeans,
   applyMerged,
   discardSums,
+  keepVersion,
   type TensorNorms,
 } from "./displacement.ts";
-import type { Fragment, FragmentTable, RoundContribution } from "./fragment-table.ts";
-import { encodePart } from "./open-contributions.ts";
+import {
+  type Fragment,
+  type FragmentTable,
+  newFragment,
+  type RoundContribution,
+} from "./fragment-table.ts";
+import { KeptContribution } from "./kept-contribution.ts";
+import { encodePart, type KeptLimits } from "./open-contributions.ts";
+import { mergeOf, mergeRobustly } from "./robust-merge.ts";
 
 /** The state that contributions are folded into. */
 export interface FragmentFold {
@@ -32,8 +41,7 @@ export interface FragmentFold {
   readonly declarations: DeclarationTable;
   readonly steps: StepTable;
   readonly fragments: FragmentTable;
-  /** Limit of the accounts in the ledger. */
-  readonly accountsMax: number;
+  readonly rules: Rules;
 }
 
 /** What a contribution, or a part of one, has come to. */
@@ -90,7 +98,7 @@ function take(
   { seq, header, message, contribution, settings }: ReceivedContribution,
 ): number {
   const { fragments, declarations } = fold;
-  const { trainer, rules } = recordContext;
+  const { trainer } = recordContext;
   const { base, part, parts } = contribution;
   const context = { ...recordContext, fragment: contribution.fragment };
   const weight = weightOf(settings, contribution);
@@ -102,25 +110,94 @@ function take(
   }
   const { session } = header;
   const isLast = parts === 1 || fragments.open.isLast(trainer, session, contribution);
-  const kept = isLast ? NO_BYTES : encodePart(contribution, message);
-  const bytesMax = rules.openContributionBytesMax;
-  fragments.open.check(trainer, session, contribution, kept.length, bytesMax);
+  const needsAll = needsContributions(fold, contribution.fragment, settings);
+  const kept = isLast && !needsAll ? NO_BYTES : encodePart(contribution, message);
+  const limits = {
+    bytesMax: fold.rules.keptContributionBytesMax,
+    roundBytes: fragments.roundBytes,
+  };
+  fragments.open.check(trainer, session, contribution, isLast ? 0 : kept.length, limits);
   const runs = checkPart(context, header, message);
   if (!isLast) {
     fragments.open.add(trainer, session, contribution, kept);
     return 0;
   }
   const earlier = parts === 1 ? [] : fragments.open.partsOf(trainer);
-  const whole: Whole = { context, header, message, own: part, runs, earlier };
-  const measured = checkWhole(fold, whole, contribution);
-  const fragment = fragments.obtain(contribution.fragment);
-  const behind = checkFresh(fragment, trainer, contribution, settings);
+  const whole: Whole = {
+    ...{ context, header, message, own: part, runs },
+    earlier: earlier.map(({ part: number, bytes }) => ({
+      part: number,
+      message: decodeMessage(bytes),
+    })),
+  };
+  const { fragment: name } = contribution;
+  const fragment = fragments.get(name) ?? newFragment(name);
+  const isComparable = hasOrigin(fragment, contribution, settings);
+  const measured = checkWhole(fold, whole, contribution, isComparable ? version : undefined);
+  checkFresh(fold, fragment, trainer, contribution, settings, isComparable);
+  const keptParts = needsAll ? [...earlier, { part, bytes: kept }].sort(byPart) : [];
+  const keptBytes = keptParts.map(({ bytes }) => bytes);
+  if (needsAll) checkRoom(fragments, trainer, keptBytes, limits);
   const tensors = checkNorms(fold, context, measured);
-  const counted = behind === 0 ? weight : weight / (1 + settings.lateDecay * behind);
-  addToRound(fold, fragment, whole, contribution, { weight: counted, tensors, seq });
+  const counted = lateWeight(weight, version - base, settings);
+  addToRound(fold, fragments.obtain(name), whole, contribution, {
+    weight: counted,
+    tensors,
+    seq,
+    kept: keptBytes,
+  });
   fragments.open.drop(trainer);
   count(fold, trainer, contribution, "processed");
-  return fragment.version + 1;
+  return version + 1;
+}
+
+/** Whether the rounds of a fragment need all their contributions until they close. */
+function needsContributions(
+  { declarations }: FragmentFold,
+  fragment: string,
+  settings: DilocoSettings,
+): boolean {
+  return declarations.ofFragment(fragment).some((block) => isRobust(mergeOf(block, settings)));
+}
+
+/**
+ * Whether the displacement of a contribution is known: it was sent, or the values of the version that it was made from
+ * are there.
+ */
+function hasOrigin(
+  { version, since }: Fragment,
+  { base, form }: Contribution,
+  { lateVersions }: DilocoSettings,
+): boolean {
+  if (form === "displacement" || base === version) return true;
+  return base >= since && version - base <= lateVersions;
+}
+
+/** Returns the weight of a contribution that is so many versions behind. */
+function lateWeight(
+  weight: number,
+  behind: number,
+  { lateDecay, lateDivisor }: DilocoSettings,
+): number {
+  if (behind === 0) return weight;
+  const divisor = 1 + lateDecay * behind;
+  return weight / (lateDivisor === "root" ? Math.sqrt(divisor) : divisor);
+}
+
+/** @throws BUSY, as a contribution that is dropped, if there is no room to keep it. */
+function checkRoom(
+  { open }: FragmentTable,
+  trainer: string,
+  parts: readonly Uint8Array[],
+  limits: KeptLimits,
+): void {
+  const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+  try {
+    open.checkRoom(trainer, bytes, limits);
+  } catch (cause) {
+    const { code, message } = ensureError(cause);
+    throw new DroppedContribution(code, message, {}, { cause });
+  }
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -148,8 +225,12 @@ function eachPart(
     visit(runs);
     return;
   }
-  const parts = [...earlier, { part: own, message }].sort((a, b) => a.part - b.part);
+  const parts = [...earlier, { part: own, message }].sort(byPart);
   for (const part of parts) visit(checkPart(context, header, part.message));
+}
+
+function byPart(a: { readonly part: number }, b: { readonly part: number }): number {
+  return a.part - b.part;
 }
 
 /**
@@ -171,14 +252,17 @@ function checkPart(context: RecordContext, header: RecordHeader, message: Messag
 }
 
 /**
- * Passes if the parts have every block of the fragment once; returns the norm of each tensor. Changes nothing.
+ * Passes if the parts have every block of the fragment once; returns the norm of each tensor. Changes nothing. `version`:
+ * that of the fragment; undefined if displacements cannot be computed, so that there are no norms.
  * @throws NOT_INITIALIZED, BAD_INDEX, BAD_LENGTH
  */
 function checkWhole(
   fold: FragmentFold,
   whole: Whole,
-  { fragment, form }: Contribution,
+  contribution: Contribution,
+  version: number | undefined,
 ): Map<string, number> {
+  const { fragment } = contribution;
   const expected = [...blocksOf(fold, fragment)].flat();
   const received = new Set<BlockActor>();
   const squares = new Map<string, number>();
@@ -192,7 +276,7 @@ function checkWhole(
         received.add(block);
       }
     }
-    addSquares(fold.memory, runs, form, squares);
+    if (version !== undefined) addSquares(fold.memory, runs, contribution, version, squares);
   });
   if (received.size !== expected.length) {
     throw new PserverError(
@@ -219,16 +303,18 @@ function blocksOf({ declarations, blocks }: FragmentFold, fragment: string): Blo
 }
 
 /**
- * Returns how many versions a contribution is behind, if it counts.
- * @throws LATE for a second one from a version, and for one that is behind where such are not carried; BUSY if the round
- * has as many as it may.
+ * Passes if a contribution counts. `isComparable`: see {@link hasOrigin}.
+ * @throws LATE for a second one from a version, and for one that is behind where such do not count; NOT_SAMPLED if others
+ * were drawn for its round; BUSY if the round has as many as it may.
  */
 function checkFresh(
+  { fragments, steps }: FragmentFold,
   { name, version, bases, round }: Fragment,
   trainer: string,
-  { base, form }: Contribution,
-  { late }: DilocoSettings,
-): number {
+  { base }: Contribution,
+  { late, lateVersions }: DilocoSettings,
+  isComparable: boolean,
+): void {
   const last = bases.get(trainer);
   const isRepeated = round.some((taken) => taken.trainer === trainer && taken.base === base);
   if (isRepeated || (last !== undefined && base <= last)) {
@@ -238,14 +324,19 @@ function checkFresh(
         `has contributed; received ${base}`,
     );
   }
-  const behind = version - base;
-  if (behind > 0 && (late === "drop" || form === "parameters")) {
+  if (base < version && (late === "drop" || !isComparable)) {
+    const oldest = late === "rebase" ? ` or up to ${lateVersions} before` : "";
     throw new DroppedContribution(
       "LATE",
-      `base: expected version ${version} of fragment ${quoteName(name)}; received ${base}`,
+      `base: expected version ${version} of fragment ${quoteName(name)}${oldest}; received ${base}`,
     );
   }
-  if (round.length < MEMBERS_MAX) return behind;
+  const sample = fragments.samples.of(name, base + 1, steps);
+  if (sample?.has(trainer) === false) {
+    const text = `expected one of the ${sample.size} trainers drawn for round ${base + 1} of fragment ${quoteName(name)}`;
+    throw new DroppedContribution("NOT_SAMPLED", `${text}; received ${quoteName(trainer)}`);
+  }
+  if (round.length < MEMBERS_MAX) return;
   const text = `expected at most ${MEMBERS_MAX} contributions in a round of fragment ${quoteName(name)}`;
   throw new DroppedContribution("BUSY", text);
 }
@@ -283,24 +374,29 @@ function addToRound(
   fold: FragmentFold,
   fragment: Fragment,
   whole: Whole,
-  { base, steps, tokens, form }: Contribution,
+  contribution: Contribution,
   own: {
     readonly weight: number;
     readonly tensors: TensorNorms;
     readonly seq: number;
+    readonly kept: readonly Uint8Array[];
   },
 ): void {
+  const { base, steps, tokens } = contribution;
   const { trainer } = whole.context;
   const total = fragment.weight + own.weight;
   const shares = { before: fragment.weight / total, own: own.weight / total };
-  eachPart(whole, (runs) => addToMeans(fold, runs, form, shares, own.tensors));
+  const { version } = fragment;
+  eachPart(whole, (runs) => addToMeans(fold, runs, contribution, version, shares, own.tensors));
   for (const [parameter, norm] of own.tensors.norms) {
     const before = fragment.norms.get(parameter) ?? 0;
     fragment.norms.set(parameter, before * shares.before + norm * shares.own);
   }
   fragment.weight = total;
   fragment.bases.set(trainer, base);
-  fragment.round.push({ trainer, seq: own.seq, base, steps, tokens, weight: own.weight });
+  const { seq, weight, kept } = own;
+  const clips = kept.length === 0 ? [] : [...own.tensors.clips];
+  fragment.round.push({ trainer, seq, base, steps, tokens, weight, kept, clips });
 }
 
 /**
@@ -321,14 +417,14 @@ function noWeight(what: "steps" | "tokens", weights: string): PserverError {
 }
 
 function count(
-  { fragments, steps, accountsMax }: FragmentFold,
+  { fragments, steps, rules }: FragmentFold,
   trainer: string,
   work: Contribution | RoundContribution,
   fate: "processed" | "merged" | "late" | "dropped",
 ): void {
   const isNeeded = (id: string): boolean =>
     steps.clockOf(id) !== undefined || fragments.hasOpen(id);
-  const limits = { accountsMax, isNeeded };
+  const limits = { accountsMax: rules.trainersMax, isNeeded };
   if (fate === "dropped" && "id" in work) {
     fragments.ledger.count(trainer, "processed", work, limits);
   }
@@ -361,7 +457,17 @@ export function roundToClose(
 export function closeRound(fold: FragmentFold, { fragment: name, merged }: ClosedRound): void {
   const fragment = fold.fragments.obtain(name);
   // Without contributions a rule would still move the values by its momentum.
+  const settings = settingsOf(fold.steps);
   const parameters = merged.length === 0 ? [] : blocksOf(fold, name);
+  // One alone is its mean already.
+  if (merged.length > 1 && needsContributions(fold, name, settings)) {
+    const { batchEntriesMax } = fold.rules;
+    const kept = merged.map((own) => new KeptContribution(own, fold.blocks, batchEntriesMax));
+    mergeRobustly(fold, parameters, kept, settings, fragment.version);
+  }
+  // Only now: it takes the place of values that contributions may have been compared with.
+  if (settings.lateVersions > 0)
+    keepVersion(fold.blocks, presentBlocks(fold, name), fragment.version);
   for (const parameter of parameters) {
     const [block] = parameter;
     if (block === undefined) continue;
@@ -386,16 +492,19 @@ export function discardRound(fold: FragmentFold, name: string): number {
   fragments.open.dropOf(name);
   const fragment = fragments.get(name);
   if (fragment === undefined) return 0;
+  fragment.since = fragment.version;
   if (declarations.ofFragment(name).length === 0) fragments.delete(name);
   if (fragment.round.length === 0) return 0;
   for (const contribution of fragment.round) {
     count(fold, contribution.trainer, contribution, "dropped");
   }
   begin(fragment);
-  return discardSums(
-    blocks,
-    [...blocks.all()].filter(({ config }) => config.fragment === name),
-  );
+  return discardSums(blocks, presentBlocks(fold, name));
+}
+
+/** Returns the blocks of a fragment that have values. */
+function presentBlocks({ blocks }: Pick<FragmentFold, "blocks">, name: string): BlockActor[] {
+  return [...blocks.all()].filter(({ config }) => config.fragment === name);
 }
 
 function begin(fragment: Fragment): void {

@@ -13,10 +13,17 @@ import { type FloatDtype, gradientScale, shapeGradient } from "../update-rule.ts
 // The arithmetic of contributions. It is done in the type that the elements of a tensor are computed in, with means and
 // norms in float64, in the order of the records, and within a contribution in that of its parts and entries.
 
+/** What a contribution's elements are, and from which version they were made. */
+export interface ElementForm {
+  readonly form: ContributionForm;
+  readonly base: number;
+}
+
 /** A norm below this counts as 0: what has it has no direction in float32. */
 const NORM_MIN = 2 ** -100;
 
-const MIX = { float32: "mixF32", float64: "mixF64" } as const satisfies Record<
+/** The kernels that make weighted means. */
+export const MIX = { float32: "mixF32", float64: "mixF64" } as const satisfies Record<
   FloatDtype,
   keyof Kernels
 >;
@@ -45,18 +52,45 @@ function eachEntry(
 }
 
 /**
- * Calls `visit` with the displacement of a block, multiplied by `clip`, chunk after chunk in the scratch, which it may
- * overwrite.
+ * Returns the address of the values that elements of a contribution are to be subtracted from: undefined if they are
+ * displacements, else those of the version that it was made from, which is the present one or is kept.
  */
-function eachDisplacement(
+export function originOf(
+  block: BlockActor,
+  { form, base }: ElementForm,
+  version: number,
+): number | undefined {
+  if (form === "displacement") return undefined;
+  return base === version ? block.pointer : block.slotPointer(earlierSlot(block, base));
+}
+
+/** Returns the slot that keeps the values of an earlier version of the block's fragment. */
+function earlierSlot({ plan, label }: BlockActor, version: number): number {
+  const { earlier } = plan;
+  if (earlier === undefined) throw new PserverError("INTERNAL", `${label} keeps no earlier values`);
+  return earlier.first + (version % earlier.count);
+}
+
+/** Keeps the values of blocks as those of a version of their fragment, in place of the oldest that are kept. */
+export function keepVersion(blocks: BlockTable, kept: Iterable<BlockActor>, version: number): void {
+  for (const block of kept) {
+    blocks.beforeChange(block);
+    block.slotBytes(earlierSlot(block, version)).set(block.slotBytes(0));
+  }
+}
+
+/**
+ * Calls `visit` with the displacement of a block, multiplied by `clip`, chunk after chunk in the scratch, which it may
+ * overwrite. `origin`: the address of what the elements are subtracted from; undefined if they are displacements.
+ */
+export function eachDisplacement(
   memory: ShardMemory,
   block: BlockActor,
   payload: Payload,
-  { form, clip = 1 }: { readonly form: ContributionForm; readonly clip?: number | undefined },
+  { origin, clip = 1 }: { readonly origin: number | undefined; readonly clip?: number | undefined },
   visit: (start: number, n: number) => void,
 ): void {
-  const dtype = floatDtypeOf(block);
-  const scale = memory.kernels[SCALE[dtype]];
+  const scale = memory.kernels[SCALE[floatDtypeOf(block)]];
   // The other half of the scratch is for values that have to be widened.
   const chunkBytes = memory.scratchBytes / 2;
   let start = 0;
@@ -64,7 +98,7 @@ function eachDisplacement(
     memory,
     payload,
     (n) => {
-      if (form === "parameters") subtractFromValues(memory, block, dtype, start, n);
+      if (origin !== undefined) subtractFromValues(memory, block, origin, start, n);
       if (clip !== 1) scale(memory.scratch, n, clip);
       visit(start, n);
       start += n;
@@ -73,41 +107,47 @@ function eachDisplacement(
   );
 }
 
-/** Replaces `n` elements in the scratch by what they lack to the block's values: values − elements. */
+/** Replaces `n` elements in the scratch by what they lack to the values at `origin`: values − elements. */
 function subtractFromValues(
   memory: ShardMemory,
   block: BlockActor,
-  dtype: FloatDtype,
+  origin: number,
   start: number,
   n: number,
 ): void {
   const { kernels, scratch } = memory;
-  let values = block.pointer + start * DTYPES[block.dtype].bytes;
+  let values = origin + start * DTYPES[block.dtype].bytes;
   if (isHalf(block.dtype)) {
     const widened = scratch + memory.scratchBytes / 2;
     kernels[WIDEN[block.dtype]](widened, values, n);
     values = widened;
   }
-  kernels[MIX[dtype]](scratch, values, n, -1, 1);
+  kernels[MIX[floatDtypeOf(block)]](scratch, values, n, -1, 1);
 }
 
-function floatDtypeOf({ dtype, label }: BlockActor): FloatDtype {
+/** Returns the type that elements of a block in a fragment are computed in. */
+export function floatDtypeOf({ dtype, label }: BlockActor): FloatDtype {
   const float = floatOf(dtype);
   if (float !== undefined) return float;
   throw new PserverError("INTERNAL", `${label}: expected floats in a fragment`);
 }
 
-/** Adds the squares of the elements of a part of a contribution to those of their parameters. */
+/**
+ * Adds the squares of the elements of a part of a contribution to those of their parameters. `version`: that of the
+ * fragment.
+ */
 export function addSquares(
   memory: ShardMemory,
   runs: readonly RunChange[],
-  form: ContributionForm,
+  form: ElementForm,
+  version: number,
   squares: Map<string, number>,
 ): void {
   eachEntry(runs, (block, payload) => {
     const measure = memory.kernels[MEASURE[floatDtypeOf(block)]];
     let sum = squares.get(block.parameter) ?? 0;
-    eachDisplacement(memory, block, payload, { form }, (_start, n) => {
+    const origin = originOf(block, form, version);
+    eachDisplacement(memory, block, payload, { origin }, (_start, n) => {
       sum += measure(memory.scratch, n);
     });
     squares.set(block.parameter, sum);
@@ -130,11 +170,12 @@ export interface TensorNorms {
   readonly clips: ReadonlyMap<string, number>;
 }
 
-/** Adds the elements of a part of a contribution to the means of the open round. */
+/** Adds the elements of a part of a contribution to the means of the open round, that after `version`. */
 export function addToMeans(
   { memory, blocks }: { readonly memory: ShardMemory; readonly blocks: BlockTable },
   runs: readonly RunChange[],
-  form: ContributionForm,
+  form: ElementForm,
+  version: number,
   { before, own }: Shares,
   { norms, clips }: TensorNorms,
 ): void {
@@ -146,8 +187,9 @@ export function addToMeans(
     const ownDirection = norm < NORM_MIN ? 0 : own / norm;
     const { mean, direction } = sumsOf(block);
     blocks.beforeChange(block);
+    const origin = originOf(block, form, version);
     const clip = clips.get(block.parameter);
-    eachDisplacement(memory, block, payload, { form, clip }, (start, n) => {
+    eachDisplacement(memory, block, payload, { origin, clip }, (start, n) => {
       const { scratch } = memory;
       mix(mean + start * bytes, scratch, n, before, own);
       if (direction !== undefined) {
@@ -158,14 +200,18 @@ export function addToMeans(
   });
 }
 
+/** Returns the address of the merged displacement of a block. */
+export function accumulatorOf(block: BlockActor): number {
+  const { accumulator } = block.plan;
+  if (accumulator !== undefined) return block.slotPointer(accumulator);
+  throw new PserverError("INTERNAL", `${block.label} has no place to add contributions up`);
+}
+
 /** Addresses of the means of a block: of displacements and, with a radial-directional merge, of directions. */
 function sumsOf(block: BlockActor): { mean: number; direction: number | undefined } {
-  const { accumulator, direction } = block.plan;
-  if (accumulator === undefined) {
-    throw new PserverError("INTERNAL", `${block.label} has no place to add contributions up`);
-  }
+  const { direction } = block.plan;
   return {
-    mean: block.slotPointer(accumulator),
+    mean: accumulatorOf(block),
     direction: direction === undefined ? undefined : block.slotPointer(direction),
   };
 }

@@ -1,11 +1,17 @@
 import type { Fields } from "../../../protocol/codec.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import { integerField, listField, numberField, textField } from "../../../protocol/fields.ts";
-import { DECLARED_MAX, MEMBERS_MAX, TRAINERS_MAX } from "../../../protocol/limits.ts";
+import {
+  CONTRIBUTION_PARTS_MAX,
+  DECLARED_MAX,
+  MEMBERS_MAX,
+  TRAINERS_MAX,
+} from "../../../protocol/limits.ts";
 import { accountRows, FATES, parseAccount } from "../../../protocol/messages/contributions.ts";
 import { quoteName } from "../../../protocol/names.ts";
 import { Ledger } from "./ledger.ts";
 import { type OpenContributionRow, OpenContributions } from "./open-contributions.ts";
+import { Samples } from "./samples.ts";
 
 /** A contribution that is in the sums of the open round of a fragment. */
 export interface RoundContribution {
@@ -16,7 +22,14 @@ export interface RoundContribution {
   readonly steps: number;
   readonly tokens: number;
   readonly weight: number;
+  /** Its parts as they came, if the round needs all contributions until it closes; else empty. */
+  readonly kept: readonly Uint8Array[];
+  /** By what guards have its tensors multiplied; of kept ones. */
+  readonly clips: readonly Clip[];
 }
+
+/** A tensor of a contribution, and by what it is multiplied. */
+type Clip = readonly [parameter: string, factor: number];
 
 /** A fragment: how many of its rounds have closed, and the open one. The sums of elements are in slots of its blocks. */
 export interface Fragment {
@@ -31,15 +44,29 @@ export interface Fragment {
   readonly norms: Map<string, number>;
   /** The version from which each member has contributed last. */
   readonly bases: Map<string, number>;
+  /** The first version since which the fragment has had the same parameters, with values that may be kept. */
+  since: number;
 }
 
 type FragmentRow = readonly [
   name: string,
   version: number,
   weight: number,
-  round: readonly (readonly (string | number)[])[],
+  round: readonly RoundRow[],
   norms: readonly (readonly [parameter: string, norm: number])[],
   bases: readonly (readonly [trainer: string, base: number])[],
+  since: number,
+];
+
+type RoundRow = readonly [
+  trainer: string,
+  seq: number,
+  base: number,
+  steps: number,
+  tokens: number,
+  weight: number,
+  kept: readonly Uint8Array[],
+  clips: readonly Clip[],
 ];
 
 /** The fragments of a shard in the state of a snapshot. */
@@ -57,8 +84,8 @@ export interface FragmentProgress {
   /** The fragments to which something was contributed, in no particular order. */
   all(): Iterable<Readonly<Fragment>>;
   readonly ledger: Pick<Ledger, "of" | "total" | "sorted" | "size">;
-  /** Bytes of contributions that are not complete. */
-  readonly openBytes: number;
+  /** Bytes of contributions that are kept: incomplete ones, and those that their rounds need until they close. */
+  readonly keptBytes: number;
 }
 
 /** Holds the fragments of a shard, what became of contributions, and the parts of incomplete ones. */
@@ -66,9 +93,25 @@ export class FragmentTable implements FragmentProgress {
   readonly #fragments: Map<string, Fragment> = new Map();
   readonly ledger: Ledger = new Ledger();
   readonly open: OpenContributions = new OpenContributions();
+  /** Who may contribute; no part of the state. */
+  readonly samples: Samples;
 
-  get openBytes(): number {
-    return this.open.bytes;
+  /** `job`: name of the job, by which samples of members are drawn. */
+  constructor(job: string) {
+    this.samples = new Samples(job);
+  }
+
+  get keptBytes(): number {
+    return this.open.bytes + this.roundBytes;
+  }
+
+  /** Bytes of the contributions that open rounds keep. */
+  get roundBytes(): number {
+    let bytes = 0;
+    for (const { round } of this.#fragments.values()) {
+      for (const { kept } of round) for (const part of kept) bytes += part.length;
+    }
+    return bytes;
   }
 
   get(name: string): Fragment | undefined {
@@ -96,6 +139,7 @@ export class FragmentTable implements FragmentProgress {
   /** Forgets a fragment that no parameter belongs to any more. */
   delete(name: string): void {
     this.#fragments.delete(name);
+    this.samples.delete(name);
   }
 
   /** Forgets from which versions trainers have contributed that are no members any more. */
@@ -135,12 +179,24 @@ export class FragmentTable implements FragmentProgress {
   save(): SavedFragments {
     const sorted = [...this.#fragments.values()].sort(byName);
     return {
-      fragments: sorted.map(({ name, version, weight, round, norms, bases }): FragmentRow => {
-        const rows = round.map(({ trainer, seq, base, steps, tokens, weight: own }) => {
-          return [trainer, seq, base, steps, tokens, own];
-        });
-        return [name, version, weight, rows, [...norms].sort(byKey), [...bases].sort(byKey)];
-      }),
+      fragments: sorted.map(
+        ({ name, version, weight, round, norms, bases, since }): FragmentRow => {
+          const rows = round.map(
+            ({ trainer, seq, base, steps, tokens, weight: own, kept, clips }): RoundRow => {
+              return [trainer, seq, base, steps, tokens, own, kept, clips];
+            },
+          );
+          return [
+            name,
+            version,
+            weight,
+            rows,
+            [...norms].sort(byKey),
+            [...bases].sort(byKey),
+            since,
+          ];
+        },
+      ),
       ledger: this.ledger.sorted().map(([trainer, account]) => {
         return [trainer, ...accountRows(account)];
       }),
@@ -153,12 +209,17 @@ export class FragmentTable implements FragmentProgress {
    * @throws SNAPSHOT_DAMAGED if no records lead to this state.
    */
   restore({ fragments, ledger, open }: SavedFragments): void {
-    for (const [name, version, weight, round, norms, bases] of fragments) {
+    for (const [name, version, weight, round, norms, bases, since] of fragments) {
       if (this.#fragments.has(name)) throw damaged(`fragment ${quoteName(name)}: received twice`);
       const fragment = this.obtain(name);
       fragment.version = version;
       fragment.weight = weight;
-      fragment.round.push(...round.map(parseRoundContribution));
+      fragment.since = since;
+      fragment.round.push(
+        ...round.map(([trainer, seq, base, steps, tokens, own, kept, clips]) => {
+          return { trainer, seq, base, steps, tokens, weight: own, kept, clips };
+        }),
+      );
       for (const [parameter, norm] of norms) fragment.norms.set(parameter, norm);
       for (const [trainer, base] of bases) fragment.bases.set(trainer, base);
       if (round.length === 0 && (weight !== 0 || norms.length > 0)) {
@@ -178,8 +239,10 @@ export class FragmentTable implements FragmentProgress {
   }
 }
 
-function newFragment(name: string): Fragment {
-  return { name, version: 0, weight: 0, round: [], norms: new Map(), bases: new Map() };
+/** Makes a fragment before its first contribution. */
+export function newFragment(name: string): Fragment {
+  const [norms, bases] = [new Map(), new Map()];
+  return { name, version: 0, weight: 0, round: [], norms, bases, since: 0 };
 }
 
 /**
@@ -189,16 +252,15 @@ function newFragment(name: string): Fragment {
 export function parseSavedFragments(fields: Fields): SavedFragments {
   return {
     fragments: listField(fields, "fragments", DECLARED_MAX).map((value): FragmentRow => {
-      const row: Fields = { ...listField({ fragment: value }, "fragment", 6) };
+      const row: Fields = { ...listField({ fragment: value }, "fragment", 7) };
       return [
         textField(row, "0"),
         integerField(row, "1"),
         numberField(row, "2"),
-        listField(row, "3", 2 * MEMBERS_MAX).map((entry) => {
-          return listField({ entry }, "entry", 6) as readonly (string | number)[];
-        }),
+        listField(row, "3", 2 * MEMBERS_MAX).map(parseRoundRow),
         pairs(row, "4", DECLARED_MAX, numberField),
         pairs(row, "5", MEMBERS_MAX, (pair, key) => integerField(pair, key)),
+        integerField(row, "6"),
       ];
     }),
     ledger: listField(fields, "ledger", Number.POSITIVE_INFINITY).map((value) => {
@@ -207,10 +269,7 @@ export function parseSavedFragments(fields: Fields): SavedFragments {
     }),
     open: listField(fields, "open", TRAINERS_MAX).map((value): OpenContributionRow => {
       const row: Fields = { ...listField({ open: value }, "open", 3) };
-      const parts = listField(row, "2", Number.POSITIVE_INFINITY).map((part) => {
-        if (part instanceof Uint8Array) return part;
-        throw new PserverError("BAD_MESSAGE", "open: expected bytes");
-      });
+      const parts = partsField(row, "2");
       return [textField(row, "0"), integerField(row, "1", 1), parts];
     }),
   };
@@ -228,16 +287,25 @@ function pairs(
   });
 }
 
-function parseRoundContribution(row: readonly (string | number)[]): RoundContribution {
-  const fields: Fields = { ...row };
-  return {
-    trainer: textField(fields, "0"),
-    seq: integerField(fields, "1"),
-    base: integerField(fields, "2"),
-    steps: integerField(fields, "3"),
-    tokens: integerField(fields, "4"),
-    weight: numberField(fields, "5"),
-  };
+function parseRoundRow(entry: unknown): RoundRow {
+  const row: Fields = { ...listField({ entry }, "entry", 8) };
+  return [
+    textField(row, "0"),
+    integerField(row, "1"),
+    integerField(row, "2"),
+    integerField(row, "3"),
+    integerField(row, "4"),
+    numberField(row, "5"),
+    partsField(row, "6"),
+    pairs(row, "7", DECLARED_MAX, numberField),
+  ];
+}
+
+function partsField(row: Fields, key: string): Uint8Array[] {
+  return listField(row, key, CONTRIBUTION_PARTS_MAX).map((part) => {
+    if (part instanceof Uint8Array) return part;
+    throw new PserverError("BAD_MESSAGE", "expected the bytes of a part");
+  });
 }
 
 function byName(a: Fragment, b: Fragment): number {

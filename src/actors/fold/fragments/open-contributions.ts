@@ -11,6 +11,14 @@ interface OpenContribution {
   bytes: number;
 }
 
+/** How many bytes of contributions a shard may keep, and how many the rounds of its fragments keep. */
+export interface KeptLimits {
+  readonly bytesMax: number;
+  readonly roundBytes: number;
+}
+
+const NO_LIMITS: KeptLimits = { bytesMax: Number.MAX_SAFE_INTEGER, roundBytes: 0 };
+
 /** Copies a part as it is kept: its elements stay encoded. */
 export function encodePart(contribution: Contribution, { fields, data }: Message): Uint8Array {
   return encodeMessage({ contribution: { ...contribution }, runs: fields["runs"] }, data);
@@ -39,15 +47,16 @@ export class OpenContributions {
   /**
    * Passes if a part can be kept: it belongs to a contribution that is not older than the open one of its session, says
    * the same as the other parts, and did not come before. Changes nothing.
-   * @throws LATE for an older contribution, BAD_VALUE for another statement, BAD_INDEX for a part that is here; BUSY if
-   * the shard would keep more than `bytesMax` bytes, or the trainer more than are left for others.
+   * `bytes`: what is to be kept of the part; `limits`: the bytes that the shard may keep, and has in rounds.
+   * @throws LATE for an older contribution, BAD_VALUE for another statement, BAD_INDEX for a part that is here; BUSY as
+   * {@link checkRoom}.
    */
   check(
     trainer: string,
     session: number,
     contribution: Contribution,
     bytes: number,
-    bytesMax: number,
+    limits: KeptLimits,
   ): void {
     const open = this.#of(trainer, session);
     const isSame = open?.contribution.id === contribution.id;
@@ -61,14 +70,21 @@ export class OpenContributions {
       const text = `part: expected each once; received ${contribution.part} again`;
       throw new PserverError("BAD_INDEX", text);
     }
+    this.checkRoom(trainer, (isSame ? open.bytes : 0) + bytes, limits);
+  }
+
+  /**
+   * Passes if a trainer's contribution of so many bytes can be kept in place of what the trainer has here.
+   * @throws BUSY if the shard would keep more than `bytesMax` bytes, or the trainer more than are left for others.
+   */
+  checkRoom(trainer: string, bytes: number, { bytesMax, roundBytes }: KeptLimits): void {
     const replaced = this.#open.get(trainer)?.bytes ?? 0;
-    const own = (isSame ? open.bytes : 0) + bytes;
-    const others = this.#bytes - replaced;
-    if (own <= bytesMax - others - own) return;
+    const others = this.#bytes - replaced + roundBytes;
+    if (bytes <= bytesMax - others - bytes) return;
     throw new PserverError(
       "BUSY",
-      `contribution: expected at most ${Math.floor((bytesMax - others) / 2)} bytes in parts, because the shard keeps ` +
-        `${others} bytes of others; received ${own}`,
+      `contribution: expected at most ${Math.max(0, Math.floor((bytesMax - others) / 2))} bytes to keep, because the ` +
+        `shard keeps ${others} bytes of others; received ${bytes}`,
     );
   }
 
@@ -92,9 +108,9 @@ export class OpenContributions {
   }
 
   /** Returns the parts that are here, in the order of their numbers. */
-  partsOf(trainer: string): { readonly part: number; readonly message: Message }[] {
+  partsOf(trainer: string): { readonly part: number; readonly bytes: Uint8Array }[] {
     const parts = [...(this.#open.get(trainer)?.parts ?? [])].sort(([a], [b]) => a - b);
-    return parts.map(([part, bytes]) => ({ part, message: decodeMessage(bytes) }));
+    return parts.map(([part, bytes]) => ({ part, bytes }));
   }
 
   /** Drops the open contribution of a trainer, if it is of this number; any if none is given. */
@@ -138,7 +154,7 @@ export class OpenContributions {
   restore([trainer, session, parts]: OpenContributionRow): void {
     for (const bytes of parts) {
       const contribution = parseContribution(decodeMessage(bytes).fields);
-      this.check(trainer, session, contribution, bytes.length, Number.MAX_SAFE_INTEGER);
+      this.check(trainer, session, contribution, bytes.length, NO_LIMITS);
       this.add(trainer, session, contribution, bytes);
     }
   }

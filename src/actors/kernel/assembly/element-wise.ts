@@ -127,3 +127,35 @@ export function scaleF32(target: usize, n: u32, by: f64): void {
 export function scaleF64(target: usize, n: u32, by: f64): void {
   scale<f64>(target, n, by);
 }
+
+// @ts-ignore: decorator
+@inline
+function order<T>(least: usize, most: usize, n: u32): void {
+  const lanes = <u32>(16 / sizeof<T>());
+  for (; n >= lanes; n -= lanes) {
+    const a = v128.load(least);
+    const b = v128.load(most);
+    v128.store(least, v128.min<T>(a, b));
+    v128.store(most, v128.max<T>(a, b));
+    least += 16;
+    most += 16;
+  }
+  for (; n > 0; n--) {
+    const a = load<T>(least);
+    const b = load<T>(most);
+    store<T>(least, min<T>(a, b));
+    store<T>(most, max<T>(a, b));
+    least += sizeof<T>();
+    most += sizeof<T>();
+  }
+}
+
+/** least, most = min(least, most), max(least, most); −0 is below 0. */
+export function orderF32(least: usize, most: usize, n: u32): void {
+  order<f32>(least, most, n);
+}
+
+/** As orderF32. */
+export function orderF64(least: usize, most: usize, n: u32): void {
+  order<f64>(least, most, n);
+}

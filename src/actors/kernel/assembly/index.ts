@@ -28,12 +28,13 @@ export {
   areBools, canonicalF32, canonicalF64, finiteBf16, finiteF16, finiteF32, finiteF64,
 } from "./check";
 export {
-  addF32, addF64, addI32, addI64, addI8, addScaledF32, addScaledF64, scaleF32, scaleF64,
+  addF32, addF64, addI32, addI64, addI8, addScaledF32, addScaledF64, orderF32, orderF64, scaleF32,
+  scaleF64,
 } from "./element-wise";
 export { ftrlF32, ftrlF64 } from "./ftrl";
 export { cosF64, powF64 } from "./functions";
 export {
-  measured, measureF32, measureF64, measureI32, measureI64, measureI8, measureU32, measureU64, measureU8,
+  distanceF32, distanceF64, measured, measureF32, measureF64, measureI32, measureI64, measureI8, measureU32, measureU64, measureU8,
 } from "./measure";
 export { mixF32, mixF64, mixI32, mixI64, mixI8, mixU32, mixU64, mixU8 } from "./mix";
 export { momentumF32, momentumF64, nesterovF32, nesterovF64 } from "./momentum";

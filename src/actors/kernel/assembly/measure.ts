@@ -166,3 +166,49 @@ export function measureI8(pointer: usize, n: u32): f64 {
 export function measureU8(pointer: usize, n: u32): f64 {
   return measureEach<u8>(pointer, n);
 }
+
+/** The sum of the squares of a − b, each computed in f64. */
+export function distanceF32(a: usize, b: usize, n: u32): f64 {
+  let low = f64x2.splat(0);
+  let high = f64x2.splat(0);
+  for (; n >= 4; n -= 4) {
+    const x = f64x2.sub(
+      f64x2.promote_low_f32x4(v128.load64_zero(a)),
+      f64x2.promote_low_f32x4(v128.load64_zero(b)),
+    );
+    const y = f64x2.sub(
+      f64x2.promote_low_f32x4(v128.load64_zero(a, 8)),
+      f64x2.promote_low_f32x4(v128.load64_zero(b, 8)),
+    );
+    low = f64x2.add(low, f64x2.mul(x, x));
+    high = f64x2.add(high, f64x2.mul(y, y));
+    a += 16;
+    b += 16;
+  }
+  low = f64x2.add(low, high);
+  let sum = f64x2.extract_lane(low, 0) + f64x2.extract_lane(low, 1);
+  for (; n > 0; n--) {
+    const difference = <f64>load<f32>(a) - <f64>load<f32>(b);
+    sum += difference * difference;
+    a += 4;
+    b += 4;
+  }
+  return sum;
+}
+
+/** As distanceF32. */
+export function distanceF64(a: usize, b: usize, n: u32): f64 {
+  let sums = f64x2.splat(0);
+  for (; n >= 2; n -= 2) {
+    const x = f64x2.sub(v128.load(a), v128.load(b));
+    sums = f64x2.add(sums, f64x2.mul(x, x));
+    a += 16;
+    b += 16;
+  }
+  let sum = f64x2.extract_lane(sums, 0) + f64x2.extract_lane(sums, 1);
+  if (n > 0) {
+    const difference = load<f64>(a) - load<f64>(b);
+    sum += difference * difference;
+  }
+  return sum;
+}

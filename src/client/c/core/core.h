@@ -703,9 +703,10 @@ struct ps_outbox {
   size_t turn;
   size_t waiting;
   size_t open;
-  /** How many records guards have changed. */
+  /** How many records guards have clipped and set aside, and how many they have decided about, rejected ones included. */
   uint64_t clipped;
   uint64_t set_aside;
+  uint64_t guarded;
   uint64_t session;
   uint64_t send_number;
   /** Publications before this one are known to have been read by the broker. */

@@ -248,6 +248,10 @@ static void settle(void *owner, struct ps_block_update *update, const struct ps_
   struct ps_outbox *outbox = owner;
   /* The outcome can arrive before the PubAck. */
   close_number(outbox, update, update->sends == 1);
+  outbox->clipped += outcome->is_clipped;
+  outbox->set_aside += outcome->is_set_aside;
+  outbox->guarded += outcome->is_clipped || outcome->is_set_aside ||
+                     (outcome->failure != NULL && outcome->failure->code == PSERVER_ERR_GUARDED);
   if (update->fate != PS_FATE_PENDING) return;
   bool is_unseen = outcome->failure != NULL &&
                    ps_reaction_to_rejection(outcome->failure->code) == PS_REJECTION_RESEND_UNSEEN;
@@ -258,8 +262,6 @@ static void settle(void *owner, struct ps_block_update *update, const struct ps_
     return;
   }
   note_settled(update, outcome);
-  outbox->clipped += outcome->is_clipped;
-  outbox->set_aside += outcome->is_set_aside;
   note_over(outbox, update->call);
 }
 

@@ -54,10 +54,13 @@ struct fragments_request {
   /** NULL: all, which are noted in `listing`. */
   const char *fragment;
   uint64_t min_version;
+  /** Whether the trainer has to be a member. */
+  bool needs_member;
   struct listing *listing;
   /** The answer about one fragment. */
   bool is_known;
   uint64_t version;
+  bool is_sampled;
 };
 
 static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) {
@@ -70,17 +73,19 @@ static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) 
     ps_pack_name(draft, request->fragment);
     ps_draft_whole(draft, "version", request->min_version);
   }
+  if (request->needs_member) ps_draft_flag(draft, "member", true);
   ps_draft_whole(draft, "waitMs", ps_ask_group_wait_ms(ask->group));
   return ps_draft_end(draft);
 }
 
-/** Notes the version of a fragment in an answer; one that is not listed was declared since. */
-static void note_version(struct fragments_request *request, const char *name, uint64_t version) {
+/** Notes a fragment in an answer; one that is not listed was declared since. */
+static void note_row(struct fragments_request *request, const char *name, uint64_t version, bool is_sampled) {
   struct listing *listing = request->listing;
   if (request->fragment != NULL) {
     if (strcmp(name, request->fragment) != 0) return;
     request->is_known = true;
     request->version = version;
+    request->is_sampled = is_sampled;
     return;
   }
   for (size_t i = 0; i < listing->count; i++) {
@@ -90,17 +95,19 @@ static void note_version(struct fragments_request *request, const char *name, ui
   }
 }
 
-/** Reads a row: name and version. */
+/** Reads a row: name, version, and whether the trainer may contribute. */
 static bool read_version(struct fragments_request *request, const struct ps_value *row) {
   struct ps_value text;
   struct ps_value number;
+  struct ps_value flag;
   const uint8_t *at = NULL;
   uint64_t version;
   if (row->type != PS_VALUE_LIST || !ps_list_next(row, &at, &text) || !ps_list_next(row, &at, &number)) return false;
   if (text.type != PS_VALUE_TEXT || !ps_value_whole(&number, &version)) return false;
+  if (!ps_list_next(row, &at, &flag) || flag.type != PS_VALUE_BOOLEAN) return false;
   char *name = ps_name_of_text(text.content, text.content_bytes);
   if (name == NULL) return false;
-  note_version(request, name, version);
+  note_row(request, name, version, flag.boolean);
   free(name);
   return true;
 }
@@ -316,6 +323,16 @@ void pserver_fragments_release(pserver_fragment *list, size_t count) {
 
 /* Reads the parameters of a fragment at one version. */
 
+/** Asks for a version of a fragment, which is on the shard of the request. UNKNOWN_PARAMETER. */
+static pserver_status ask_about(struct ps_call *call, struct fragments_request *request) {
+  struct ps_ask ask;
+  ask_shard(call, request, &ask);
+  pserver_status status = ps_run_requests(call, &call->client->control_requests, &ask, 1);
+  if (status != PSERVER_OK || request->is_known) return status;
+  ps_fail(PSERVER_ERR_UNKNOWN_PARAMETER, "no parameter belongs to fragment \"%s\"", request->fragment);
+  return ps_detail_text("fragment", request->fragment);
+}
+
 /** The arguments of a call that pulls a fragment. */
 struct fragment_pull {
   const char *fragment;
@@ -332,14 +349,9 @@ static pserver_status ask_version(struct ps_call *call, const struct fragment_pu
                                   uint64_t *version) {
   struct fragments_request request = {
       .shard = shard, .fragment = pull->fragment, .min_version = pull->min_version};
-  struct ps_ask ask;
-  ask_shard(call, &request, &ask);
-  pserver_status status = ps_run_requests(call, &call->client->control_requests, &ask, 1);
-  if (status != PSERVER_OK) return status;
+  pserver_status status = ask_about(call, &request);
   *version = request.version;
-  if (request.is_known) return PSERVER_OK;
-  ps_fail(PSERVER_ERR_UNKNOWN_PARAMETER, "no parameter belongs to fragment \"%s\"", pull->fragment);
-  return ps_detail_text("fragment", pull->fragment);
+  return status;
 }
 
 /** Checks that the parameters are of the fragment, which is on `*shard`. */
@@ -416,4 +428,18 @@ pserver_status pserver_pull_fragment(pserver_client *handle, const char *fragmen
   if (status == PSERVER_OK) status = ps_require_rounds(&call);
   if (status == PSERVER_OK) status = pull_fragment(&call, &pull);
   return ps_call_end(&call, status);
+}
+
+/* Whether the trainer may contribute. */
+
+pserver_status ps_ask_sampling(struct ps_call *call, const char *fragment, const char *parameter,
+                               uint64_t min_version, uint64_t *version, bool *is_sampled) {
+  struct fragment_pull pull = {.fragment = fragment, .names = &parameter, .count = 1};
+  struct fragments_request request = {.fragment = fragment, .min_version = min_version, .needs_member = true};
+  pserver_status status = find_shard(call, &pull, &request.shard);
+  if (status == PSERVER_OK) status = ask_about(call, &request);
+  if (status != PSERVER_OK) return status;
+  *version = request.version;
+  *is_sampled = request.is_sampled;
+  return PSERVER_OK;
 }

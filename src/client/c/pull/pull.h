@@ -99,6 +99,13 @@ bool ps_has_rounds(struct ps_call *call);
 /** Fails with UNSUPPORTED unless the job has rounds. */
 pserver_status ps_require_rounds(struct ps_call *call);
 
+/**
+ * Tells a version of a fragment, `min_version` or later, and whether the trainer may contribute to the round after it;
+ * waits until the trainer is a member in the fragment's shard. BAD_VALUE for a parameter of another fragment.
+ */
+pserver_status ps_ask_sampling(struct ps_call *call, const char *fragment, const char *parameter,
+                               uint64_t min_version, uint64_t *version, bool *is_sampled);
+
 /** Fails with BAD_VALUE unless the parameter belongs to the fragment. */
 pserver_status ps_check_fragment(const struct ps_parameter *parameter, const char *fragment);
 

@@ -308,3 +308,21 @@ pserver_status pserver_contribute(pserver_client *handle, const char *const *nam
   if (status == PSERVER_OK) status = contribute(&call, &tensors, contribution, round);
   return ps_call_end(&call, status);
 }
+
+pserver_status pserver_sampling(pserver_client *handle, const char *fragment, const char *parameter,
+                                uint64_t min_version, int64_t timeout_ms, uint64_t *round, bool *is_sampled) {
+  struct ps_call call;
+  uint64_t version = 0;
+  pserver_status status = ps_call_begin(&call, handle, "pserver_sampling", timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  if (fragment == NULL || parameter == NULL || round == NULL || is_sampled == NULL) {
+    status = ps_fail(PSERVER_ERR_BAD_VALUE,
+                     "pserver_sampling: expected a fragment, a parameter and pointers; received NULL");
+  }
+  if (status == PSERVER_OK) status = ps_require_rounds(&call);
+  /* Samples are drawn of the members. */
+  if (status == PSERVER_OK) status = enter(&call);
+  if (status == PSERVER_OK) status = ps_ask_sampling(&call, fragment, parameter, min_version, &version, is_sampled);
+  if (status == PSERVER_OK) *round = version + 1;
+  return ps_call_end(&call, status);
+}

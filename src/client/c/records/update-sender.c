@@ -374,7 +374,10 @@ static void take_answers(struct ps_update_sender *sender, const struct ps_messag
   while (ps_list_next(&rows, &at, &row)) answers.count += read_row(&row, &outcomes[answers.count]);
   answers.shard = (unsigned)shard;
   answers.outcomes = outcomes;
+  uint64_t guarded = sender->outbox->guarded;
   ps_outbox_answered(sender->outbox, &answers, is_reply, ps_now_ms());
+  /* What rounding has left out of an update that was not applied as it was must not be made good. */
+  if (sender->outbox->guarded > guarded) ps_residuals_forget(&sender->residuals);
   for (size_t i = 0; i < answers.count; i++) ps_failure_drop(outcomes[i].failure);
   free(outcomes);
 }

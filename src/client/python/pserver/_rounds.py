@@ -27,7 +27,7 @@ from ._error import shown, unexpected
 from ._native import declarations
 from ._native.declarations import BalancedTensor, Contribution, Tensor
 from ._native.library import Connection, library
-from .records import ContributionAccount, Fragments, PulledFragment, Tally
+from .records import ContributionAccount, Fragments, PulledFragment, Sampling, Tally
 
 #: What the arrays of a contribution are.
 Form = Literal["displacement", "parameters"]
@@ -138,6 +138,23 @@ def _account(account: declarations.Account) -> ContributionAccount:
 
 def _tally(tally: declarations.Tally) -> Tally:
     return Tally(tally.contributions, tally.steps, tally.tokens)
+
+
+def sampling(
+    connection: Connection, fragment: bytes, parameter: bytes, min_version: int, timeout_ms: int
+) -> Sampling:
+    """Returns whether the trainer may contribute to the open round of a fragment."""
+    number, is_sampled = c_uint64(), c_bool()
+    connection.call(
+        "pserver_sampling",
+        fragment,
+        parameter,
+        min_version,
+        timeout_ms,
+        byref(number),
+        byref(is_sampled),
+    )
+    return Sampling(number.value, is_sampled.value)
 
 
 def pull(

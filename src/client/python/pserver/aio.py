@@ -103,6 +103,7 @@ class AsyncClient:
     enter_rounds = _awaited(Client.enter_rounds)
     contribute = _awaited(Client.contribute)
     fragments = _awaited(Client.fragments)
+    sampling = _awaited(Client.sampling)
     pull_fragment = _awaited(Client.pull_fragment)
     note = _awaited(Client.note)
     set_params = _awaited(Client.set_params)

@@ -54,6 +54,7 @@ from .records import (
     Params,
     PulledFragment,
     Rows,
+    Sampling,
     SavedModel,
     Synchronization,
 )
@@ -360,8 +361,8 @@ class Client:
         that the fragment will have; :meth:`pull_fragment` waits for that. Returns None if it came too late: the trainer
         has contributed from this version before, or a later one is there and the job drops what is late. Everything is
         checked before anything is sent. Raises Unsupported in any other job; BadLength unless all parameters of the
-        fragment are there; Busy; OutcomeUnknown at the deadline if it counts once or not at all; and what
-        :meth:`send_grads` raises.
+        fragment are there; Busy; NotSampled, see :meth:`sampling`; OutcomeUnknown at the deadline if it counts once or
+        not at all; and what :meth:`send_grads` raises.
         """
         struct = _rounds.contribution(
             to_bytes(fragment, "fragment"),
@@ -390,6 +391,31 @@ class Client:
         self._fragments = found.parameters
         return found
 
+    def sampling(
+        self, fragment: str, *, min_version: int = 0, timeout: Optional[float] = None
+    ) -> Sampling:
+        """Returns whether this trainer may contribute to the open round of a fragment of a ``diloco`` job, or to the
+        first after ``min_version``, for which it waits. The trainer becomes a member of rounds for that.
+
+        Everybody may unless the job draws samples of its members (``pserver up --sample``): then a contribution of
+        anybody else raises NotSampled, so ask before training. Raises Unsupported in any other job;
+        UnknownParameter if no parameter belongs to the fragment; Timeout.
+        """
+        name, *_ = self._names_of(fragment, timeout)
+        wanted = _rounds.whole(min_version, "min_version")
+        encoded = [to_bytes(fragment, "fragment"), to_bytes(name, "name")]
+        return self._call(_rounds.sampling, *encoded, wanted, to_ms(timeout))
+
+    def _names_of(self, fragment: str, timeout: Optional[float]) -> Tuple[str, ...]:
+        """Returns the parameters of a fragment, as they were listed last. UNKNOWN_PARAMETER if there are none."""
+        if fragment not in self._fragments:
+            self.fragments(timeout=timeout)
+        names = self._fragments.get(fragment, ())
+        if names:
+            return names
+        text = f'no parameter belongs to fragment "{fragment}"'
+        raise errors.UnknownParameter(text, {"fragment": fragment})
+
     def pull_fragment(
         self,
         fragment: str,
@@ -406,12 +432,7 @@ class Client:
         Raises Unsupported in any other job; UnknownParameter if no parameter belongs to the fragment; Timeout; and
         what :meth:`get_params` raises.
         """
-        if fragment not in self._fragments:
-            self.fragments(timeout=timeout)
-        names = self._fragments.get(fragment, ())
-        if not names:
-            text = f'no parameter belongs to fragment "{fragment}"'
-            raise errors.UnknownParameter(text, {"fragment": fragment})
+        names = self._names_of(fragment, timeout)
         wanted = _rounds.whole(min_version, "min_version")
         _rounds.check_exact(names, exact)
         numbers = [encoding_number(None if name in exact else encoding) for name in names]

@@ -54,6 +54,9 @@ _FRAGMENTS: Final = 24
 #: Seconds in which an initialization that has failed is given up.
 _ABORT_TIMEOUT: Final = 10.0
 
+#: Arrays that an error about the division names.
+_NAMED_MAX: Final = 8
+
 #: Seconds for which all results that are under way are waited for.
 _WAIT: Final = 600.0
 
@@ -527,10 +530,8 @@ class Learner:
         _check_held(self._ps.job, self._forms, divided)
         _check_held(self._ps.job, _forms_of(others), plain)
         found = {name: str(info.config["fragment"]) for name, info in divided.items()}
-        if fragments is not None and found != dict(wanted):
-            raise unexpected(
-                errors.BadValue, "fragments", f"those of the job, {found}", f"{dict(wanted)}"
-            )
+        if fragments is not None:
+            _check_same_division(wanted, found)
         return {name: found[name] for name in arrays}
 
     def _initialize(
@@ -545,7 +546,7 @@ class Learner:
 
         def config(name: str) -> Any:
             if name in others:
-                return {"optimizer": "none"}
+                return {"optimizer": "none", "allowNonFinite": True}
             rule = with_keywords(outer(name) if callable(outer) else outer, {})
             if name in embeddings and isinstance(rule, Mapping):
                 rule = {"merge": "mean", **rule}
@@ -609,6 +610,14 @@ def _check_division(division: Mapping[str, str], arrays: Mapping[str, Array]) ->
     if not isinstance(division, Mapping) or set(division) != set(arrays):
         expected = "a number, or the fragment of each array by its name"
         raise unexpected(errors.BadValue, "fragments", expected, shown(division))
+
+
+def _check_same_division(wanted: Mapping[str, str], found: Mapping[str, str]) -> None:
+    wrong = [f"{name!r} in {found[name]!r}" for name in wanted if found[name] != wanted[name]]
+    if wrong:
+        received = f"another, which differs in {len(wrong)} of {len(wanted)} arrays"
+        expected = f"that of the job, which has {', '.join(wrong[:_NAMED_MAX])}"
+        raise unexpected(errors.BadValue, "fragments", expected, received)
 
 
 def _check_rounds(ps: Client, quorum: Optional[int], grace: Optional[float]) -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "JobExists",
     "Unfinished",
     "JobReplaced",
+    "NotSampled",
     "Superseded",
     "Rejoin",
     "Settled",
@@ -193,6 +194,10 @@ class Unfinished(Error, code="UNFINISHED", number=27):
 
 class JobReplaced(Error, code="JOB_REPLACED", number=28):
     """JOB_REPLACED: the job was made anew since this trainer joined: connect again."""
+
+
+class NotSampled(Error, code="NOT_SAMPLED", number=29):
+    """NOT_SAMPLED: others were drawn to contribute to the round."""
 
 
 class Superseded(Error, code="SUPERSEDED", number=30):

@@ -113,6 +113,15 @@ class Fragments:
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """Whether this trainer may contribute to a round of a fragment."""
+
+    #: The round: the version that the fragment gets when it closes.
+    round: int
+    is_sampled: bool
+
+
+@dataclass(frozen=True)
 class PulledFragment:
     """The values of a fragment's parameters by name, all of one version."""
 

@@ -448,7 +448,9 @@ def test_other_jobs_and_arrays_are_refused(
                 with pytest.raises(error):
                     learner.step(changed)
             assert learner.steps == 0
-        with pytest.raises(pserver.BadValue, match="fragments"):
+        with pytest.raises(
+            pserver.BadValue, match="that of the job, which has 'a' in 'embeddings'"
+        ):
             Learner(own, model(), fragments=2)
         with pytest.raises(
             pserver.BadValue, match="grace: expected the job's longest, 0.0 s; .* 2"

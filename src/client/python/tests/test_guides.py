@@ -43,6 +43,7 @@ def test_no_block_is_left_out() -> None:
     found = {path.name: len(blocks(path.name)) for path in GUIDES.glob("*.md")}
     assert {name: count for name, count in found.items() if count} == {
         "python.md": 2,
+        "federated.md": 1,
         "pytorch.md": 3,
         "legion.md": 1,
     }
@@ -74,6 +75,23 @@ def test_a_learner(new_job: NewJob, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert learned["learner"].steps == 30 and min(learned["learner"].versions.values()) >= 1
     assert learned["params"]["b"] < -10
+
+
+def test_a_federation(new_job: NewJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = new_job("--sync", "diloco", "--preset", "fedavg", "--sample", "1")
+    params = {"w": np.zeros(3, np.float32)}
+    learned = run(
+        blocks("federated.md")[0],
+        job,
+        monkeypatch,
+        params=params,
+        rounds=3,
+        train=lambda params: ({"w": params["w"] + np.float32(1)}, 50),
+    )
+    assert learned["version"] == 3 and learned["drawn"].is_sampled
+    with job.connect("reader") as ps:
+        pulled = ps.pull_fragment("model", min_version=3)
+        np.testing.assert_array_equal(pulled.params["w"], np.full(3, 3, np.float32))
 
 
 @pytest.mark.parametrize("places", ["keywords", "a dict", "JSON", "YAML"])

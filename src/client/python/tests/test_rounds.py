@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import threading
 from typing import Any, Callable, Iterator
@@ -233,3 +234,52 @@ def test_nothing_is_divided_wrongly() -> None:
         balanced_fragments({"w": ones(1)}, 0)
     with pytest.raises(pserver.BadValue, match="embeddings"):
         balanced_fragments({"w": ones(1)}, 1, embeddings=["v"])
+
+
+VECTORS: Any = json.loads((ROOT / "test" / "vectors" / "fragments.json").read_text())
+
+
+def drawn(job: str, fragment: str, number: int, members: list[str], sample: float) -> list[str]:
+    """Returns who may contribute to a round, as docs/reference/protocol.md says."""
+    count = int(sample) if sample >= 1 else max(1, int(sample * len(members) + 0.5))
+
+    def hashed(trainer: str) -> str:
+        return hashlib.sha256("\n".join([job, fragment, str(number), trainer]).encode()).hexdigest()
+
+    return sorted(sorted(members, key=hashed)[:count])
+
+
+@pytest.mark.parametrize("case", VECTORS["sampled"], ids=lambda case: str(case["about"]))
+def test_samples_are_those_of_the_vectors(case: Any) -> None:
+    arguments = case["job"], case["fragment"], case["round"], case["members"], case["sample"]
+    assert drawn(*arguments) == case["trainers"]
+
+
+def test_a_trainer_is_told_whether_it_is_drawn(broker: Broker, new_job: NewJob) -> None:
+    job = new_job("--sample", "1", "--quorum", "1")
+    members = ["a", "b", "c"]
+    clients = [pserver.connect(broker.url, job=job, trainer=each) for each in members]
+    try:
+        initialize(clients[0], f=ones(2, 0))
+        for ps in clients:
+            ps.enter_rounds()
+        for number in 1, 2, 3:
+            (expected,) = drawn(job, "f", number, members, 1)
+            for trainer, ps in zip(members, clients):
+                found = ps.sampling("f", min_version=number - 1)
+                assert found == pserver.Sampling(number, trainer == expected)
+            for trainer, ps in zip(members, clients):
+                if trainer != expected:
+                    with pytest.raises(pserver.NotSampled, match="one of the 1 trainers drawn"):
+                        ps.contribute("f", {"f": ones(2)}, base=number - 1, **WORK)
+            chosen = clients[members.index(expected)]
+            assert chosen.contribute("f", {"f": ones(2)}, base=number - 1, **WORK) == number
+        # What was made in vain is in the account.
+        accounts = [ps.fragments().account for ps in clients]
+        assert sum(each.dropped.contributions for each in accounts) == 6
+        assert sum(each.processed.contributions for each in accounts) == 9
+        with pytest.raises(pserver.UnknownParameter):
+            clients[0].sampling("g")
+    finally:
+        for ps in clients:
+            ps.close()

@@ -225,6 +225,28 @@ def test_a_step_never_waits_while_no_host_answers(
             assert processed.contributions == len(diloco.versions) == diloco.outer_steps
 
 
+def test_what_is_sent_is_what_was_there_when_it_was_due(
+    broker: Broker, job_name: str, start_host: StartHost
+) -> None:
+    """The training goes on in the same memory before the contribution has left."""
+    host = start_host(job_name, *ROUNDS)
+    model = Known()
+    inner = torch.optim.SGD(model.parameters(), lr=1.0)
+    outer = dict(optimizer="sgd", lr=1.0)
+    options: Any = dict(fragments=1, sync_every=2, encoding=None, outer=outer)
+    first = due = model.arrays()
+    with pserver.connect(broker.url, job=job_name, trainer="one") as ps:
+        with DiLoCo(ps, model, inner, **options) as diloco:
+            with frozen(host.pid):
+                for number in range(1, 8):
+                    step(model, inner, number)
+                    due = model.arrays() if number == 2 else due
+            until(lambda: nothing_is_under_way(diloco))
+            for name, value in due.items():
+                expected = first[name] - (first[name] - value)
+                np.testing.assert_array_equal(ps.pull(name), expected)
+
+
 def test_training_goes_on_while_the_host_is_dead(
     broker: Broker, job_name: str, start_host: StartHost
 ) -> None:

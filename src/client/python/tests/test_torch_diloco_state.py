@@ -59,10 +59,10 @@ def train_team(
 ) -> List[Any]:
     """Trains equal modules on different targets, with an exchange after every second step; returns them."""
     job = new_job(*barrier(trainers))
-    torch.manual_seed(0)
-    modules = [build() for _ in range(trainers)]
-    for module in modules[1:]:
-        module.load_state_dict(modules[0].state_dict())
+    modules = []
+    for _ in range(trainers):
+        torch.manual_seed(0)
+        modules.append(build())
 
     def work(rank: int) -> None:
         module = modules[rank]
@@ -273,6 +273,38 @@ def test_the_mean_of_buffers_is_that_of_float64(new_job: NewJob) -> None:
         for module in modules:
             found = module.state_dict()[name].double()
             torch.testing.assert_close(found, expected, rtol=2e-7, atol=2e-7)
+
+
+class Forms(nn.Module):  # type: ignore[misc]
+    """A layer with buffers of several forms: infinite, expanded, of half precision, a single number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+        self.register_buffer("mask", torch.full((3, 3), float("-inf")).triu(1))
+        self.register_buffer("expanded", torch.ones(1, 3).expand(5, 3))
+        self.register_buffer("halves", torch.ones(4).bfloat16())
+        self.register_buffer("count", torch.tensor(0.0))
+
+    def forward(self, inputs: Any) -> Any:
+        return self.layer(inputs)
+
+
+@pytest.mark.parametrize("buffers", ["mean", "first"])
+def test_buffers_of_several_forms_are_exchanged(new_job: NewJob, buffers: Any) -> None:
+    def count(step: int, rank: int, module: Any) -> None:
+        module.count.add_(1 + 2 * rank)
+        module.halves.mul_(1 + rank)
+        module.expanded[0, 0] = float(step + rank)
+
+    mask = Forms().mask
+    first, second = train_team(new_job, Forms, before=count, steps=2, buffers=buffers)
+    assert has_state(second, first.state_dict())
+    assert torch.equal(first.mask, mask)
+    averaged = buffers == "mean"
+    assert first.count == (4.0 if averaged else 0.0)
+    assert first.halves.tolist() == [2.5 if averaged else 1.0] * 4
+    assert first.expanded.tolist() == [[1.5 if averaged else 1.0, 1.0, 1.0]] * 5
 
 
 @pytest.mark.parametrize("buffers", ["first", "skip"])

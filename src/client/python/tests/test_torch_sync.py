@@ -227,6 +227,19 @@ def test_buffers_are_given_to_the_job_when_asked(ps: pserver.Client) -> None:
     torch.testing.assert_close(other[1].running_mean, 0.75 * mean + 0.25)
 
 
+def test_buffers_with_infinities_are_held_and_overwritten(ps: pserver.Client) -> None:
+    model = nn.Linear(2, 2)
+    mask = torch.full((3, 3), float("-inf")).triu(1)
+    model.register_buffer("mask", mask.clone())
+    pserver.torch.sync(ps, model)
+    pserver.torch.push_buffers(ps, model)
+    pserver.torch.push_buffers(ps, model, weight=0.5)
+    assert torch.equal(torch.from_numpy(ps.pull("mask")), mask)
+    model.mask.zero_()
+    pserver.torch.sync(ps, model)
+    assert torch.equal(model.mask, mask)
+
+
 def test_a_saved_model_is_the_modules(new_job: NewJob) -> None:
     model = network(1)
     job = new_job()

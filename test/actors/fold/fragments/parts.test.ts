@@ -33,11 +33,11 @@ describe("a contribution in parts", () => {
     const values = job.content();
     expect(part(first)).toMatchObject({ version: 0 });
     expect(job.account("alice")).toEqual([0, 0, 0, 0]);
-    expect(job.shard.fragments.openBytes).toBeGreaterThan(0);
+    expect(job.shard.fragments.keptBytes).toBeGreaterThan(0);
     expect(job.content()).not.toBe(values);
     expect(part(last)).toMatchObject({ version: 1 });
     expect(job.account("alice")).toEqual([1, 0, 0, 0]);
-    expect(job.shard.fragments.openBytes).toBe(0);
+    expect(job.shard.fragments.keptBytes).toBe(0);
   });
 
   test("is the same as in one record, whatever the order of its parts", () => {
@@ -66,7 +66,7 @@ describe("a contribution in parts", () => {
   test("takes no part twice, and is forgotten then", () => {
     part(0);
     expect(part(0)).toMatchObject({ code: "BAD_INDEX" });
-    expect(job.shard.fragments.openBytes).toBe(0);
+    expect(job.shard.fragments.keptBytes).toBe(0);
     expect(part(1)).toMatchObject({ version: 0 });
   });
 
@@ -80,7 +80,7 @@ describe("a contribution in parts", () => {
     part(0);
     const sent = job.send("alice", both(1, 1), { part: 1, parts: 2 });
     expect(sent).toMatchObject({ code: "BAD_INDEX" });
-    expect(job.shard.fragments.openBytes).toBe(0);
+    expect(job.shard.fragments.keptBytes).toBe(0);
   });
 
   test("makes room for a later one of the session, and comes too late then", () => {
@@ -96,7 +96,7 @@ describe("a contribution in parts", () => {
     job.close(1);
     expect(part(1)).toMatchObject({ code: "LATE" });
     expect(job.account("alice")).toEqual([1, 0, 0, 1]);
-    expect(job.shard.fragments.openBytes).toBe(0);
+    expect(job.shard.fragments.keptBytes).toBe(0);
   });
 });
 
@@ -115,7 +115,7 @@ describe("the parts of a session", () => {
     part(0);
     happen();
     job.run();
-    expect(job.shard.fragments.openBytes).toBe(0);
+    expect(job.shard.fragments.keptBytes).toBe(0);
   });
 
   test("stay when others come and go", () => {
@@ -138,8 +138,8 @@ test.each([
   ["if it were more than is left for others", 2.9, "BUSY"],
 ] as const)("a part is kept %s", (_what, share, code) => {
   part(0);
-  const openContributionBytesMax = Math.floor(share * job.shard.fragments.openBytes);
-  const knownRules = limitedRules({ openContributionBytesMax });
+  const keptContributionBytesMax = Math.floor(share * job.shard.fragments.keptBytes);
+  const knownRules = limitedRules({ keptContributionBytesMax });
   job = new FragmentJob({ merge: "rda" }, undefined, { knownRules });
   expect(part(0).code).toBeUndefined();
   expect(part(0, {}, "bob").code).toBe(code);

@@ -83,13 +83,27 @@ describe("a contribution with a tensor above its limit", () => {
     }
   });
 
+  test.each(["median", "trimmed-mean"] as const)(
+    "is clipped where the round keeps it until it closes, also from a snapshot: %s",
+    (merge) => {
+      const job = guarded({ ...TWICE, action: "clip" }, { merge });
+      job.contribute("bob", 1, 8, { base: 2 });
+      job.on(job.restored());
+      job.contribute("carol", 1, 1, { base: 2 });
+      job.close(2);
+      // The mean of 2, to which 8 was clipped, and 1.
+      for (const value of job.values("w")) expect(value).toBeCloseTo(-3.5, 6);
+      expect(job.values("u")).toEqual([-3, -3, -3, -3]);
+    },
+  );
+
   test("is judged by the norm of all its parts", () => {
     const job = guarded({ ...TWICE, action: "reject" });
     const [u, w] = both(1, 9) as [ContributedBlock, ContributedBlock];
     const said = { id: 50, base: 2, parts: 2 };
     expect(job.send("bob", [w], { ...said, part: 1 })).not.toHaveProperty("code");
     expect(job.send("bob", [u], { ...said, part: 0 }).code).toBe("GUARDED");
-    expect(job.shard.fragments.openBytes).toBe(0);
+    expect(job.shard.fragments.keptBytes).toBe(0);
   });
 
   test("is judged by its displacement if it has parameters", () => {

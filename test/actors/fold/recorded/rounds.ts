@@ -123,3 +123,64 @@ export const openContributions: Scene = (writer) => {
     writer.journal.contribute({ ...parts, id: 2, part: 0 }, first, { trainer });
   }
 };
+
+/** Rounds of two to eight trainers in all encodings, one of which is far off. */
+export function cohortScene(settings: Partial<DilocoSettings>): Scene {
+  return (writer) => {
+    begin(writer, settings);
+    const { journal } = writer;
+    const trainers = Array.from({ length: 8 }, (_, i) => `t${i}`);
+    journal.host({ verb: "members", revision: 2, started: true, trainers });
+    const encodings = [undefined, "bfloat16", "float16", "int8", "e3m0"] as const;
+    let id = 0;
+    for (const [round, count] of [2, 3, 5, 8].entries()) {
+      for (const [i, trainer] of trainers.slice(0, count).entries()) {
+        const sent = blocks(encodings[(round + i) % encodings.length]);
+        if (i === 1) for (const { data } of sent) (data as Float32Array).fill(6e4);
+        const form = i % 3 === 0 ? "parameters" : "displacement";
+        journal.contribute({ id: ++id, base: Math.max(0, round - (i % 2)), form }, sent, {
+          trainer,
+        });
+      }
+      journal.host({ verb: "close", fragment: "f", round: round + 1, contributions: 1 });
+    }
+  };
+}
+
+/** Contributions of those that were drawn for a round, and of others. */
+export const sampledRounds: Scene = (writer) => {
+  begin(writer, { sample: 0.5, late: "carry" });
+  const { journal } = writer;
+  const trainers = Array.from({ length: 6 }, (_, i) => `t${i}`);
+  journal.host({ verb: "members", revision: 2, started: true, trainers });
+  let id = 0;
+  for (let round = 1; round <= 3; round++) {
+    for (const trainer of trainers) {
+      journal.contribute({ id: ++id, base: round - 1 }, blocks("int8"), { trainer });
+    }
+    journal.host({ verb: "close", fragment: "f", round, contributions: 1 });
+    for (const trainer of trainers) {
+      journal.contribute({ id: ++id, base: round - 1 }, blocks("int8"), { trainer });
+    }
+  }
+};
+
+/** Contributions that an open round has room for, whole and in parts, and those for which it has not. */
+export const keptContributions: Scene = (writer) => {
+  begin(writer, { merge: "median" });
+  const { journal } = writer;
+  for (const round of [1, 2]) {
+    for (const [i, trainer] of ["alice", "bob", "carol", "alice"].entries()) {
+      const [dense, ...others] = blocks();
+      const id = 10 * round + i;
+      const said = { id, base: round - 1 };
+      if (i !== 1 || dense === undefined) {
+        journal.contribute(said, blocks(), { trainer });
+        continue;
+      }
+      journal.contribute({ ...said, part: 1, parts: 2 }, others, { trainer });
+      journal.contribute({ ...said, part: 0, parts: 2 }, [dense], { trainer });
+    }
+    journal.host({ verb: "close", fragment: "f", round, contributions: 1 });
+  }
+};

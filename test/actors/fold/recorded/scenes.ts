@@ -13,7 +13,14 @@ import { batches, batchRefusals, batchSteps, notes, rulesAgain } from "./batches
 import { clocks, declarations, forget, initializations, sessions, waste } from "./grants.ts";
 import { guardedRoundsScene, guardsScene } from "./guards.ts";
 import { extremes, limits, refusals, restoredStates, stepRefusals } from "./refusals.ts";
-import { openContributions, roundRefusals, roundsScene } from "./rounds.ts";
+import {
+  cohortScene,
+  keptContributions,
+  openContributions,
+  roundRefusals,
+  roundsScene,
+  sampledRounds,
+} from "./rounds.ts";
 import type { SceneWriter } from "./scene-writer.ts";
 
 /** What happens in a recorded journal. */
@@ -322,6 +329,16 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "restored-states": restoredStates,
   "rounds-mean": roundsScene({ merge: "mean", weights: "steps" }),
   "rounds-rda": roundsScene({ late: "carry", lateDecay: 0.5 }),
+  "rounds-rebase": roundsScene({ merge: "median", late: "rebase", lateVersions: 2 }),
+  "rounds-median": cohortScene({ merge: "median" }),
+  "rounds-trimmed": cohortScene({
+    merge: "trimmed-mean",
+    trim: 0.2,
+    late: "carry",
+    lateDivisor: "root",
+  }),
+  "rounds-krum": cohortScene({ merge: "krum", krumKeep: 2, krumFaults: 2 }),
+  "rounds-sampled": sampledRounds,
   "round-refusals": roundRefusals,
   guards: guardsScene,
   "guarded-rounds-mean": guardedRoundsScene("mean"),
@@ -333,6 +350,7 @@ export const RECORDINGS: Readonly<Record<string, Recording>> = {
   ...Object.fromEntries(Object.entries(SCENES).map(([name, scene]) => [name, { scene }])),
   limits: { scene: limits, limits: { shardBytesMax: 100, blocksMax: 3, trainersMax: 2 } },
   forget: { scene: forget, limits: { trainersMax: 4 } },
-  "open-contributions": { scene: openContributions, limits: { openContributionBytesMax: 4_000 } },
+  "open-contributions": { scene: openContributions, limits: { keptContributionBytesMax: 4_000 } },
+  "kept-contributions": { scene: keptContributions, limits: { keptContributionBytesMax: 5_000 } },
   waste: { scene: waste, limits: { rejectedMax: 3, declaredMax: 2, unreadableTrainersMax: 1 } },
 };

@@ -190,6 +190,7 @@ CALLS: Final = {
     "pserver_exit_steps": "pointer int64",
     "pserver_enter_rounds": "pointer int64",
     "pserver_contribute": "pointer text* Tensor* size Contribution* int64 uint64*",
+    "pserver_sampling": "pointer text text uint64 int64 uint64* bool*",
     "pserver_fragments": "pointer Fragment** size* Account* int64",
     "pserver_pull_fragment": "pointer text text* Tensor* size uint64 int int64 uint64*",
     "pserver_balance_fragments": "BalancedTensor* size size",

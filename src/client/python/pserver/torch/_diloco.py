@@ -35,7 +35,7 @@ from ._outer import check_rule, outer_config
 from ._overwrites import Overwrites
 from ._spectral import spectral_vectors, vector_names
 from ._step_hook import StepHook
-from ._sync import BUFFER_CONFIG
+from ._sync import buffer_config
 from ._tensors import HostMemory
 
 #: What becomes of buffers of floats: they are averaged, are those of the first learner, or stay with each learner.
@@ -299,9 +299,8 @@ class DiLoCo:
         return [name for name in exchanged if id(tensors[name]) in found]
 
     def _config_of(self, tensor: torch.Tensor) -> Mapping[str, Any]:
-        return (
-            self._outer if isinstance(tensor, nn.Parameter) else {**BUFFER_CONFIG, "merge": "mean"}
-        )
+        is_buffer = not isinstance(tensor, nn.Parameter)
+        return {**buffer_config(tensor), "merge": "mean"} if is_buffer else self._outer
 
     def _warn_of_step(self) -> None:
         self._hook.remove()

@@ -34,8 +34,8 @@ from ._tensors import HostMemory, pull_into
 Config = Union[ConfigInput, Callable[[str, torch.Tensor], ConfigInput], None]
 
 #: The rule for buffers, on which trainers agree by averaging: it adds differences.
-BUFFER_CONFIG: Final = {"optimizer": "sgd", "learningRate": 1.0}
-INTEGER_CONFIG: Final = {"optimizer": "none"}
+_BUFFER_CONFIG: Final = {"optimizer": "sgd", "learningRate": 1.0}
+_INTEGER_CONFIG: Final = {"optimizer": "none"}
 
 #: Seconds in which an initialization that has failed is given up.
 _ABORT_TIMEOUT: Final = 10.0
@@ -116,8 +116,8 @@ def push_buffers(
 ) -> None:
     """Sends the module's buffers, such as the running statistics of a batch norm, to the job.
 
-    Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers and bools and the
-    vectors of spectral norms are overwritten. ``Optimizer`` does not send buffers, so call this before a
+    Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers and bools, those with
+    infinities, and the vectors of spectral norms are overwritten. ``Optimizer`` does not send buffers, so call this before a
     model is saved: at the end in one trainer, or from time to time in each of n trainers with weight 1/n.
     ``timeout`` is for each call, in seconds. Raises BadValue for a weight outside of 0 to 1.
     """
@@ -128,7 +128,7 @@ def push_buffers(
     for name, tensor in module_tensors(model, set(names_by_id(ps).values())).items():
         if isinstance(tensor, nn.Parameter):
             continue
-        if tensor.is_floating_point() and name not in vectors:
+        if tensor.is_floating_point() and name not in vectors and _is_finite(tensor):
             value = HostMemory(held_in(ps, name, tensor)).read(tensor)
             ps.push(name, value, 1.0 - weight, weight, timeout=timeout)
         else:
@@ -162,12 +162,25 @@ def _config_of(
 ) -> Optional[ConfigInput]:
     """Returns the configuration of one tensor."""
     if not isinstance(tensor, nn.Parameter):
-        return BUFFER_CONFIG if tensor.is_floating_point() else INTEGER_CONFIG
+        return buffer_config(tensor)
     own = config(name, tensor) if callable(config) else config
     settings = dict(keywords)
     if sparse and (own is None or isinstance(own, Mapping) and "sparse" not in own):
         settings["sparse"] = True
     return with_keywords(own, settings)
+
+
+def buffer_config(tensor: torch.Tensor) -> Dict[str, Any]:
+    """Returns the configuration of a buffer. One that has infinities, such as a mask, may keep them."""
+    if not tensor.is_floating_point():
+        return dict(_INTEGER_CONFIG)
+    if _is_finite(tensor):
+        return dict(_BUFFER_CONFIG)
+    return {**_BUFFER_CONFIG, "allowNonFinite": True}
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    return bool(torch.isfinite(tensor).all())
 
 
 def _check(

@@ -1,0 +1,1 @@
+"""A Flower app whose arrays and rounds live in a parameter server."""
