@@ -77,9 +77,10 @@ def parsed(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> float:
     """Trains as the options say, and prints what comes of it; returns the last loss."""
-    with Team(options) as team, pserver.connect(
-        job=options.job, trainer="evaluator", timeout=CALL_TIMEOUT
-    ) as ps:
+    with (
+        Team(options) as team,
+        pserver.connect(job=options.job, trainer="evaluator", timeout=CALL_TIMEOUT) as ps,
+    ):
         if ps.status().state == "ready":
             raise SystemExit(f"job {options.job} has a model already: name another one by --job")
         team.start_learners()
