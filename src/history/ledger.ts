@@ -15,7 +15,7 @@ import { foldRecords, loadBase } from "./replay/replay-shard.ts";
 import { type HistorySource, startOf, takeInventory } from "./source.ts";
 
 /** Why a contribution was dropped: the code that its trainer was told, or that the fragment got other parameters. */
-export type DropReason = ErrorCode | "PARAMETERS_CHANGED";
+type DropReason = ErrorCode | "PARAMETERS_CHANGED";
 
 /** A contribution and what has become of it. */
 export interface LedgerEntry {

@@ -23,7 +23,7 @@ const GROUPS: Readonly<Record<number, readonly string[]>> = {
       "UNKNOWN_PARAMETER",
       "JOB_EXISTS",
     ],
-    ...["BAD_PATH", "BAD_FILE", "MISSING_SHARD", "BAD_ARCHIVE"],
+    ...["BAD_PATH", "BAD_FILE", "MISSING_SHARD", "BAD_ARCHIVE", "GUARDED"],
   ],
   4: [
     ...["BAD_VERSION", "UNSUPPORTED", "STATIC", "UNKNOWN_RULES", "NO_JETSTREAM", "NO_TLS"],
