@@ -37,5 +37,6 @@ cd src/client/python
 failed=
 "$ROOT/$CHECKS/bin/mypy" --no-error-summary --python-executable "$python" --cache-dir "$CACHE" . "$ROOT/bench/python" >&2 || failed=yes
 "$ROOT/$CHECKS/bin/black" --quiet --config pyproject.toml --check --diff \
-  . "$ROOT/bench/python" "$ROOT/bench/peers" "$ROOT/examples/python" "$ROOT/examples/flower" >&2 || failed=yes
+  . "$ROOT/bench/python" "$ROOT/bench/peers" \
+  "$ROOT/examples/python" "$ROOT/examples/diloco" "$ROOT/examples/flower" >&2 || failed=yes
 [[ -z $failed ]] || fail "types or format are wrong, see above ($CHECKS/bin/black -l 100 with the files formats)"

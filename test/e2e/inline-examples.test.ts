@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { HostOptions } from "../../src/actors/host/host.ts";
 import { packageRoot } from "../../src/broker/broker-config.ts";
 import { BuiltLibrary } from "../c/toolchain.ts";
 import { MAIN } from "../cli/spawn-command.ts";
@@ -49,6 +50,16 @@ await ps.initParam("words", table, { learningRate: 0.1, sparse: true });
 await ps.finishInit();
 `,
       after: `if (used === undefined) throw new Error("nothing was pulled");${CLOSE}`,
+    },
+  ],
+  "docs/guides/diloco.md": [
+    {
+      before: `${SELECTED}await ps.initParam("w", Float32Array.of(1, 2), { fragment: "f0", learningRate: 0.7 });
+await ps.finishInit();
+const train = async (tensors: readonly unknown[]) =>
+  ({ w: new Float32Array(2 * tensors.length).fill(1) });
+`,
+      after: `if (next.version !== 1) throw new Error("expected a closed round");${CLOSE}`,
     },
   ],
   "docs/guides/history.md": [
@@ -110,10 +121,16 @@ beforeAll(async () => {
 const JOB = "mnist";
 const NEXT = "next";
 
+/** How hosts of a job with rounds are started. */
+const ROUNDS: Partial<HostOptions> = { synchronization: { mode: "diloco" } };
+
 /** Serves jobs; returns how a user's programs and commands find the first one, and where its hosts save. */
-async function serve(...jobs: readonly string[]): Promise<[TestJob, NodeJS.ProcessEnv, string]> {
+async function serve(
+  jobs: readonly string[],
+  options: Partial<HostOptions> = {},
+): Promise<[TestJob, NodeJS.ProcessEnv, string]> {
   const modelDirectory = await mkdtemp(join(directory, "models-"));
-  const served = await TestJob.start({ modelDirectory });
+  const served = await TestJob.start({ ...options, modelDirectory });
   onTestFinished(() => served.remove());
   for (const job of jobs) await served.host({ job });
   return [
@@ -135,7 +152,8 @@ const typescript = blocks("ts").map((example, i, all) => {
 test.each(typescript)("TypeScript of $document, line $line", async (example) => {
   const { document, line, text, surroundings } = example;
   expect(surroundings, "a block without a program around it").toBeDefined();
-  const [, environment] = await serve(document.includes("history") ? JOB : "default");
+  const options = document.includes("diloco") ? ROUNDS : {};
+  const [, environment] = await serve([document.includes("history") ? JOB : "default"], options);
   const name = `${document.replaceAll(/\W/g, "-")}-${line}.mts`;
   // Ten minutes ago there was no such job.
   const shown = text.replaceAll('"10m ago"', '"now"');
@@ -149,7 +167,7 @@ test.each(typescript)("TypeScript of $document, line $line", async (example) => 
 });
 
 test.each(blocks("c"))("C of $document, line $line", async ({ text }) => {
-  const [, environment] = await serve("default");
+  const [, environment] = await serve(["default"]);
   const library = await BuiltLibrary.asShipped();
   onTestFinished(() => library.remove());
   const [source, program] = [join(directory, "inline.c"), join(directory, "inline")];
@@ -163,7 +181,7 @@ test.each(blocks("c"))("C of $document, line $line", async ({ text }) => {
 
 describe("commands", () => {
   test.each(blocks("sh"))("$document, line $line", async ({ text }) => {
-    const [served, environment, bin] = await serve(JOB, NEXT, "default");
+    const [served, environment, bin] = await serve([JOB, NEXT, "default"]);
     const command = join(bin, "pserver");
     await writeFile(command, `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
     await chmod(command, 0o755);

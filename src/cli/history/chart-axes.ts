@@ -6,13 +6,18 @@ import { compactNumber } from "./numbers.ts";
 export function chartHeading({ title, by, scale, notFiniteCount }: Chart): string {
   const scaled = scale === "log" ? ", logarithmic" : "";
   const crosses = notFiniteCount > 0 ? `; ${NOT_FINITE} not finite: ${notFiniteCount}` : "";
-  return `${title} by ${by === "time" ? "time (UTC)" : "step"}${scaled}${crosses}`;
+  return `${title} by ${AXIS_TITLES[by]}${scaled}${crosses}`;
 }
+
+const AXIS_TITLES = { time: "time (UTC)", elapsed: "time elapsed", step: "step" } as const;
 
 /** How charts draw a value that is not finite, at their upper edge. */
 export const NOT_FINITE = "×";
 
-const DAY_MS = 86_400_000;
+const [SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS] = [1000, 60_000, 3_600_000, 86_400_000];
+
+/** How many units an axis of elapsed time has at least before the next larger unit is used. */
+const UNITS_MIN = 5;
 
 /** Returns round numbers between two ends, about `count` of them, ends included where they are round. */
 export function niceTicks(min: number, max: number, count: number): number[] {
@@ -28,9 +33,30 @@ export function niceTicks(min: number, max: number, count: number): number[] {
   return ticks;
 }
 
+/** Returns round places on a horizontal axis, about `count`; undefined on one of times of day. */
+export function roundXTicks(
+  { by }: Chart,
+  { min, max }: Extent,
+  count: number,
+): number[] | undefined {
+  if (by === "time") return undefined;
+  const unit = by === "step" ? 1 : elapsedUnit(max - min).ms;
+  return niceTicks(min / unit, max / unit, count).map((tick) => tick * unit);
+}
+
+function elapsedUnit(spanMs: number): { readonly ms: number; readonly name: string } {
+  if (spanMs >= UNITS_MIN * HOUR_MS) return { ms: HOUR_MS, name: "h" };
+  if (spanMs >= UNITS_MIN * MINUTE_MS) return { ms: MINUTE_MS, name: "min" };
+  return { ms: SECOND_MS, name: "s" };
+}
+
 /** Writes a place on the horizontal axis. */
 export function xText({ by, x }: Chart, at: number): string {
   if (by === "step") return compactNumber(at);
+  if (by === "elapsed") {
+    const unit = elapsedUnit(x.max - x.min);
+    return `${compactNumber(at / unit.ms)} ${unit.name}`;
+  }
   const span = x.max - x.min;
   if (span >= 2 * DAY_MS) return dateText(at);
   const clock = clockText(at);

@@ -2,7 +2,7 @@ import type { Chart, Extent, SeriesPoint } from "../../history/reports/chart.ts"
 import { dateTimeText } from "../../history/reports/update-entry.ts";
 import { visible } from "../../protocol/errors.ts";
 import { cutMiddle } from "../output/wrap.ts";
-import { chartHeading, NOT_FINITE, niceTicks, widened, xText, yAxis } from "./chart-axes.ts";
+import { chartHeading, NOT_FINITE, roundXTicks, widened, xText, yAxis } from "./chart-axes.ts";
 import { compactNumber } from "./numbers.ts";
 
 const WIDTH = 960;
@@ -157,9 +157,10 @@ function seriesShapes(
   return [range, ...shapes];
 }
 
-function xTicks({ by }: Chart, { min, max }: Extent): number[] {
-  if (by === "step") return niceTicks(min, max, 8);
-  return Array.from({ length: 7 }, (_, i) => min + ((max - min) * (i + 0.5)) / 7);
+function xTicks(chart: Chart, { min, max }: Extent): number[] {
+  const anywhere = (): number[] =>
+    Array.from({ length: 7 }, (_, i) => min + ((max - min) * (i + 0.5)) / 7);
+  return roundXTicks(chart, { min, max }, 8) ?? anywhere();
 }
 
 function between(from: number, to: number, share: number): number {
@@ -210,16 +211,18 @@ const PAGE_STYLE = [
 
 /** The origin of a chart's values, for the text of the page. */
 export interface ChartOrigin {
-  readonly job: string;
+  /** One job, or those that are compared. */
+  readonly jobs: readonly string[];
   /** Where the history was read. */
   readonly source: string;
   readonly madeMs: number;
 }
 
 /** Writes a chart as one page that needs nothing else: no script, no network. */
-export function htmlPage(chart: Chart, { job, source, madeMs }: ChartOrigin): string {
-  const title = `${chart.title} of job ${job}`;
-  const whose = chart.title === "norm" ? "trainer and parameter" : "trainer";
+export function htmlPage(chart: Chart, { jobs, source, madeMs }: ChartOrigin): string {
+  const title = `${chart.title} of ${jobs.length > 1 ? "jobs" : "job"} ${jobs.join(", ")}`;
+  const owner = jobs.length > 1 ? "job" : "trainer";
+  const whose = chart.title === "norm" ? `${owner} and parameter` : owner;
   const rows = chart.series.map(({ name, points }, rank) => {
     const last = points.at(-1)?.mean;
     const values = points.reduce((sum, { count }) => sum + count, 0);

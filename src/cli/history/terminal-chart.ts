@@ -5,7 +5,7 @@ import { cutMiddle, textWidth } from "../output/wrap.ts";
 import {
   chartHeading,
   NOT_FINITE,
-  niceTicks,
+  roundXTicks,
   widened,
   xText,
   type YAxis,
@@ -211,10 +211,11 @@ function xLine(chart: Chart, columns: number): string {
   return `${" ".repeat(Y_AXIS_COLUMNS + 2)}${line.join("")}`.trimEnd();
 }
 
-function ticksOf({ by }: Chart, min: number, max: number, columns: number): number[] {
+function ticksOf(chart: Chart, min: number, max: number, columns: number): number[] {
   const count = Math.max(2, Math.floor(columns / 16));
-  if (by === "step") return niceTicks(min, max, count);
-  return Array.from({ length: count }, (_, i) => min + ((max - min) * i) / count);
+  const anywhere = (): number[] =>
+    Array.from({ length: count }, (_, i) => min + ((max - min) * i) / count);
+  return roundXTicks(chart, { min, max }, count) ?? anywhere();
 }
 
 /** Writes the names of labels above their columns, as far as they do not overlap. */

@@ -77,6 +77,11 @@ export function parseJob(text: string): string {
   return checked(() => checkJobName(text));
 }
 
+/** Parses names of jobs, with commas between them. */
+export function parseJobs(text: string): string[] {
+  return text.split(",").map(parseJob);
+}
+
 /** Parses the id of a trainer or host. */
 export function parseId(text: string): string {
   return checked(() => {

@@ -1,7 +1,7 @@
 import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
 
-/** Number of points of a series above which neighbours are joined. */
-const POINTS_MAX = 4096;
+/** Number of points of a series above which neighbours are joined, unless a chart says another. */
+export const POINTS_MAX = 4096;
 
 /** Number of labels that a chart keeps: those of the first named notes. */
 const LABELS_MAX = 64;
@@ -14,7 +14,7 @@ const NOT_FINITE_WORD = /^[+-]?(?:nan|inf(?:inity)?)$/i;
 
 /** Consecutive values of a series, as one point. */
 export interface SeriesPoint {
-  /** Place of the first value: milliseconds since 1970, or a step. */
+  /** Place of the first value: milliseconds since 1970 or since the job's first value, or a step. */
   readonly x: number;
   readonly min: number;
   readonly max: number;
@@ -22,7 +22,7 @@ export interface SeriesPoint {
   readonly count: number;
 }
 
-/** The values of one trainer and, of norms, one parameter. */
+/** The values of one trainer, or of one job if several are compared, and, of norms, of one parameter. */
 export interface Series {
   readonly name: string;
   readonly points: readonly SeriesPoint[];
@@ -51,7 +51,8 @@ export interface Extent {
 export interface ChartAxes {
   /** Name of the values: `norm`, or the name of a note's entry. */
   readonly title: string;
-  readonly by: "time" | "step";
+  /** What the horizontal axis shows; `elapsed` is the time since the first value or mark of the job. */
+  readonly by: "time" | "elapsed" | "step";
   /** Whether equal differences or equal ratios of values have equal distances. */
   readonly scale: "linear" | "log";
 }
@@ -79,6 +80,9 @@ export function chartEntry({ labels, x, y, leftOut, ...chart }: Chart): object {
 /** Collects the values of a chart from updates in their order, in bounded memory. */
 export class ChartCollector {
   readonly #axes: ChartAxes;
+  readonly #pointsMax: number;
+  /** Time of the first value or mark of each job; of one job alone, under the empty name. */
+  readonly #starts: Map<string, number> = new Map();
   readonly #points: Map<string, SeriesPoint[]> = new Map();
   /** Number of values in a point of a series. */
   readonly #strides: Map<string, number> = new Map();
@@ -87,28 +91,31 @@ export class ChartCollector {
   #notFiniteCount = 0;
   #leftOut = 0;
 
-  constructor(axes: ChartAxes) {
+  /** Neighbours are joined so that no series has more than `pointsMax` points, which is 2 or more. */
+  constructor(axes: ChartAxes, pointsMax = POINTS_MAX) {
     this.#axes = axes;
+    this.#pointsMax = pointsMax;
   }
 
-  /** Adds the values and the label of an update; most have none. */
-  add(event: UpdateEvent): void {
-    const x = this.#x(event);
-    if (x === undefined || event.outcome.kind !== "applied") return;
-    const name = event.note?.["mark"];
-    if (name !== undefined && this.#labels.length < LABELS_MAX) {
-      this.#labels.push({ x, name: String(name) });
-    }
+  /**
+   * Adds the value and the label of an update; most have none. `job` is the update's where several jobs are compared: its
+   * trainers are one series then.
+   */
+  add(event: UpdateEvent, job?: string): void {
+    if (event.outcome.kind !== "applied") return;
+    const mark = event.note?.["mark"];
     const value = this.#value(event);
+    if (mark === undefined && value === undefined) return;
+    const x = this.#x(event, job ?? "");
+    if (x === undefined) return;
+    if (mark !== undefined && this.#labels.length < LABELS_MAX) {
+      this.#labels.push({ x, name: job === undefined ? String(mark) : `${job}: ${mark}` });
+    }
     if (value === undefined) return;
-    if (!Number.isFinite(value)) this.#addNotFinite(this.#nameOf(event), x);
+    const name = nameOf(event, job);
+    if (!Number.isFinite(value)) this.#addNotFinite(name, x);
     else if (this.#axes.scale === "log" && value <= 0) this.#leftOut++;
-    else this.#addValue(this.#nameOf(event), x, value);
-  }
-
-  /** Names the series of an update. Norms of different parameters are different series. */
-  #nameOf({ trainer = "host", block }: UpdateEvent): string {
-    return block === undefined ? trainer : `${trainer} ${block.parameter}`;
+    else this.#addValue(name, x, value);
   }
 
   /** Returns the chart of the updates added so far. */
@@ -130,8 +137,13 @@ export class ChartCollector {
     };
   }
 
-  #x({ timeMs, note, step }: UpdateEvent): number | undefined {
+  #x({ timeMs, note, step }: UpdateEvent, job: string): number | undefined {
     if (this.#axes.by === "time") return timeMs;
+    if (this.#axes.by === "elapsed") {
+      const start = this.#starts.get(job) ?? timeMs;
+      this.#starts.set(job, start);
+      return timeMs - start;
+    }
     const noted = note?.["step"];
     return typeof noted === "number" ? noted : step;
   }
@@ -159,7 +171,7 @@ export class ChartCollector {
     const single = { x, min: value, max: value, mean: value, count: 1 };
     if (last !== undefined && last.count < stride) points[points.length - 1] = joined(last, single);
     else points.push(single);
-    if (points.length < POINTS_MAX) return;
+    if (points.length <= this.#pointsMax) return;
     this.#strides.set(name, 2 * stride);
     const halved: SeriesPoint[] = [];
     for (let i = 0; i < points.length; i += 2) {
@@ -168,6 +180,12 @@ export class ChartCollector {
     }
     this.#points.set(name, halved);
   }
+}
+
+/** Names the series of an update. Norms of different parameters are different series. */
+function nameOf({ trainer = "host", block }: UpdateEvent, job: string | undefined): string {
+  const whose = job ?? trainer;
+  return block === undefined ? whose : `${whose} ${block.parameter}`;
 }
 
 function joined(a: SeriesPoint, b: SeriesPoint): SeriesPoint {

@@ -53,6 +53,39 @@ describe("the collector", () => {
     expect(collector.chart().series).toEqual([]);
   });
 
+  test("compares jobs: a line for each, by the time since its first value or mark", () => {
+    const collector = new ChartCollector({ title: "loss", by: "elapsed", scale: "linear" });
+    for (const [job, startMs] of [
+      ["slow", 1e12],
+      ["fast", 2e12],
+    ] as const) {
+      collector.add(event({ timeMs: startMs - 9_000 }), job);
+      collector.add(note({ mark: "begin" }, { trainer: "a", timeMs: startMs }), job);
+      for (const [i, trainer] of ["a", "b"].entries()) {
+        collector.add(note({ loss: i + 1 }, { trainer, timeMs: startMs + 500 * i }), job);
+      }
+    }
+    const points = [
+      { x: 0, mean: 1, count: 1 },
+      { x: 500, mean: 2, count: 1 },
+    ];
+    const chart = collector.chart();
+    expect(chart).toMatchObject({
+      x: { min: 0, max: 500 },
+      series: [
+        { name: "fast", points },
+        { name: "slow", points },
+      ],
+      labels: [
+        { x: 0, name: "slow: begin" },
+        { x: 0, name: "fast: begin" },
+      ],
+    });
+    const page = htmlPage(chart, { jobs: ["slow", "fast"], source: "s", madeMs: 0 });
+    expect(page).toContain("<title>loss of jobs slow, fast</title>");
+    expect(page).toContain("<tr><th>job</th>");
+  });
+
   test("norms are of a trainer and a parameter", () => {
     const collector = new ChartCollector({ title: "norm", by: "time", scale: "linear" });
     collector.add(event());
@@ -72,6 +105,12 @@ describe("the collector", () => {
     expect(Math.max(...points.map(({ max }) => max))).toBe(Math.max(...values));
     const mean = points.reduce((sum, each) => sum + each.mean * each.count, 0) / 20_000;
     expect(mean).toBeCloseTo(values.reduce((sum, value) => sum + value, 0) / 20_000, 9);
+    const few = new ChartCollector({ title: "loss", by: "step", scale: "linear" }, 3);
+    for (const [step, loss] of [1, 3, 5, 7].entries()) few.add(note({ loss, step }));
+    expect(few.chart().series[0]?.points).toEqual([
+      { x: 0, min: 1, max: 3, mean: 2, count: 2 },
+      { x: 2, min: 5, max: 7, mean: 6, count: 2 },
+    ]);
   });
 });
 
@@ -117,7 +156,7 @@ describe("values that are not finite", () => {
     expect(top.match(/×/g)).toHaveLength(3);
     expect(others.join("")).not.toContain("×");
     expect(svgChart(diverged()).match(/>×</g)).toHaveLength(3);
-    expect(htmlPage(diverged(), { job: "j", source: "s", madeMs: 0 })).not.toContain("Infinity");
+    expect(htmlPage(diverged(), { jobs: ["j"], source: "s", madeMs: 0 })).not.toContain("Infinity");
   });
 
   test("are kept in bounded number, and counted", () => {
@@ -204,7 +243,7 @@ describe("as a picture", () => {
     const collector = lossCollector("time");
     collector.add(note({ loss: 1, mark: hostile }, { trainer: hostile }));
     const chart = collector.chart();
-    const origin = { job: hostile, source: "the broker", madeMs: 0 };
+    const origin = { jobs: [hostile], source: "the broker", madeMs: 0 };
     for (const text of [svgChart(chart), htmlPage({ ...chart, title: hostile }, origin)]) {
       expect(text).not.toContain("<script");
       expect(text).toContain("&lt;script&gt;");
@@ -214,7 +253,7 @@ describe("as a picture", () => {
   });
 
   test("the page needs no network", () => {
-    const page = htmlPage(losses(5), { job: "j", source: "the broker", madeMs: 0 });
+    const page = htmlPage(losses(5), { jobs: ["j"], source: "the broker", madeMs: 0 });
     const addresses = [...page.matchAll(/https?:\/\/[^"\s]+/g)].map(([address]) => address);
     expect(addresses).toEqual(["http://www.w3.org/2000/svg"]);
     expect(page).not.toMatch(/<(?:script|link|img|iframe)/);
@@ -328,6 +367,18 @@ describe("on a logarithmic scale", () => {
       }),
     );
   });
+});
+
+test("an axis of elapsed time is in the unit that its length asks for", () => {
+  const ticks = (endMs: number): string[] => {
+    const collector = new ChartCollector({ title: "loss", by: "elapsed", scale: "linear" });
+    for (const timeMs of [7, 7 + endMs]) collector.add(note({ loss: 1 }, { timeMs }));
+    const texts = [...svgChart(collector.chart()).matchAll(/"middle">([^<]+)</g)];
+    return texts.map(([, text = ""]) => text);
+  };
+  expect(ticks(100_000)).toEqual(["0 s", "20 s", "40 s", "60 s", "80 s", "100 s"]);
+  expect(ticks(600_000)).toEqual(["0 min", "2 min", "4 min", "6 min", "8 min", "10 min"]);
+  expect(ticks(7 * 3_600_000).at(-1)).toBe("7 h");
 });
 
 test("ticks are round and within the axis", () => {

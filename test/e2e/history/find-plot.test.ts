@@ -279,6 +279,23 @@ describe("plot", () => {
   });
 });
 
+describe("plot of several jobs", () => {
+  test("has a line for each, by the time since it began", async () => {
+    await job.host({ job: "later" });
+    const trainer = await job.trainer("only", { job: "later" });
+    await trainer.beginInit();
+    await trainer.initParam("w", new Float32Array(1));
+    await trainer.finishInit();
+    for (const loss of [5, 4]) await trainer.note({ loss });
+    const [chart] = await lines("plot", "loss", "--by", "elapsed", "--against", "later");
+    const series = chart?.["series"] as { name: string; points: { x: number; mean: number }[] }[];
+    expect(series.map(({ name }) => name)).toEqual(["j", "later"]);
+    expect(series.map(({ points }) => points[0]?.x)).toEqual([0, 0]);
+    expect(series[0]?.points).toHaveLength(2 * ROUNDS);
+    expect(series[1]?.points.map(({ mean }) => mean)).toEqual([5, 4]);
+  });
+});
+
 describe("bad input", () => {
   test.each([
     ["find without what", ["find"], "", 128],
@@ -297,6 +314,10 @@ describe("bad input", () => {
     ],
     ["plot of what nobody noted", ["plot", "gain"], "EMPTY", 3],
     ["plot by step of norms without", ["plot", "norm", "--by", "step"], "EMPTY", 3],
+    ["plot against no name", ["plot", "--against", "a,"], "", 128],
+    ["plot against a job that is not there", ["plot", "--against", "other"], "BAD_NAME", 3],
+    ["plot of one point a line", ["plot", "--points", "1"], "", 128],
+    ["plot of a file against jobs", ["plot", "--against", "a", "--from-file", "f"], "BAD_VALUE", 3],
     ["plot by something else", ["plot", "loss", "--by", "mood"], "", 128],
     ["plot into no picture", ["plot", "loss", "--out", "loss.png"], "BAD_VALUE", 3],
     ["plot into no directory", ["plot", "loss", "--out", "/absent/loss.svg"], "IO", 6],

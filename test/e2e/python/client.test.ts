@@ -18,6 +18,7 @@ test("knows the library, agrees with numpy, makes every call, and refuses bad in
     "test_rounds.py",
     "test_flower.py",
     "test_diloco.py",
+    "test_diloco_merge.py",
     "test_known.py",
     "test_notes.py",
     // The last one: it gives the job parameters of all names, of which some cannot be saved together.
