@@ -93,7 +93,8 @@ describe("hosts", () => {
   test("newJob has each flag that is about a new job", () => {
     const ofNewJob = options.filter(
       ({ description, long }) =>
-        /new job|^for (?:sync|ssp)/.test(description) || long?.startsWith("--trainer-quota-p"),
+        /new job|^for (?:sync|ssp|diloco)/.test(description) ||
+        long?.startsWith("--trainer-quota-p"),
     );
     const flags = ofNewJob.map(({ long }) => long).concat("--trainer-quota-bytes");
     const named = Object.keys(schemaAt("newJob")?.properties ?? {}).map(
