@@ -57,6 +57,8 @@ class Exchange:
         self._pull_encoding = pull_encoding
         self._timeout = timeout
         self._on_done = on_done
+        #: Whether it is known that the job draws who may contribute to a round.
+        self._asks = False
         self._closed = threading.Event()
         self._worker: Optional[Worker] = None
         self._wait: Optional[Job[None]] = None
@@ -155,19 +157,24 @@ class Exchange:
         """Contributes, and asks for the result so many times. The contribution may be lost meanwhile, if the journal of its
         shard is replaced."""
         base = contribution.base
+        counted: Optional[int] = None
         try:
-            counted = self._ps.contribute(
-                self._fragment,
-                contribution.changes,
-                base=base,
-                steps=contribution.steps,
-                tokens=contribution.tokens,
-                step_time=contribution.step_time,
-                encoding=self._encoding,
-                exact=contribution.sent_exactly,
-                error_feedback=feeds_back,
-                timeout=self._timeout,
-            )
+            if not self._asks or self._is_drawn(base):
+                counted = self._ps.contribute(
+                    self._fragment,
+                    contribution.changes,
+                    base=base,
+                    steps=contribution.steps,
+                    tokens=contribution.tokens,
+                    step_time=contribution.step_time,
+                    encoding=self._encoding,
+                    exact=contribution.sent_exactly,
+                    error_feedback=feeds_back,
+                    timeout=self._timeout,
+                )
+        except errors.NotSampled:
+            # The round is one of others. From now on nothing is sent before it is known who is drawn.
+            self._asks = True
         except errors.Guarded:
             # No round has it: what the job has now is adopted, and training goes on from there.
             return self._pull(contribution, 0)
@@ -186,6 +193,10 @@ class Exchange:
                 if patience == 0 or self._closed.is_set():
                     raise
                 self.obstacle = error
+
+    def _is_drawn(self, version: int) -> bool:
+        drawn = self._ps.sampling(self._fragment, min_version=version, timeout=self._timeout)
+        return drawn.is_sampled
 
     def _pull(self, contribution: Contribution, min_version: int) -> PulledFragment:
         return self._ps.pull_fragment(

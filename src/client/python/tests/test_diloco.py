@@ -461,6 +461,31 @@ def test_a_learner_whose_contribution_a_guard_holds_back_goes_on_from_the_jobs_v
         assert ps.stats().failed["GUARDED"] == 1
 
 
+def test_learners_that_are_not_drawn_for_a_round_adopt_what_others_have_learned(
+    broker: Broker, job_name: str, host: Callable[..., Process]
+) -> None:
+    host("--sample", "1", "--quorum", "1")
+    with connect(broker, job_name, "a") as a, connect(broker, job_name, "b") as b:
+        with (
+            Learner(a, model(), fragments=1, sync_every=1, delay=1, encoding=None) as one,
+            Learner(b, model(), fragments=1, sync_every=1, delay=1, encoding=None) as two,
+        ):
+            clients = {"a": (a, one, one.params), "b": (b, two, two.params)}
+            for number in range(1, 200):
+                for name, (ps, learner, params) in clients.items():
+                    clients[name] = (ps, learner, learner.step(inner(params, number)))
+                merged = [
+                    ps.fragments().account.merged.contributions for ps, *_ in clients.values()
+                ]
+                if min(merged) >= 2:
+                    break
+                until(lambda: arrived(one) or arrived(two))
+            assert min(merged) >= 2
+            # Neither sends again what was refused, once it knows that the job draws.
+            dropped = [ps.fragments().account.dropped.contributions for ps, *_ in clients.values()]
+            assert max(dropped) <= 1
+
+
 def test_other_jobs_and_arrays_are_refused(
     broker: Broker, ps: pserver.Client, job_name: str, host: Callable[..., Process]
 ) -> None:
