@@ -7,7 +7,10 @@ export interface LoggedContribution {
   readonly tokens: number;
 }
 
-/** What a learner has written down; `at` is how many inner steps it had made by then. Checksums are the SHA-256 of a fragment's elements, in the order of the names. */
+/**
+ * What a learner has written down; `at` is how many inner steps it had made by then. Checksums are the SHA-256 of a
+ * fragment's elements, in the order of the names.
+ */
 export type LearnerEvent =
   /** Its first values, which it gives to the job only if it is the first of all learners. */
   | { readonly event: "own"; readonly sums: Readonly<Record<string, string>> }

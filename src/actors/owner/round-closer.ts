@@ -58,7 +58,8 @@ interface RoundCloserDeps {
 /**
  * Decides for the owner of a shard when the rounds of its fragments close, and writes that into the journal: a round
  * closes when its quorum has contributed and the grace is over, or all members have, and no earlier than the minimum
- * interval allows. Where samples are drawn, only those count that were drawn for the round. The fold decides nothing of this, and knows no time.
+ * interval allows. Where samples are drawn, only those count that were drawn for the round. The fold decides nothing of
+ * this, and knows no time.
  *
  * What it measures begins anew with each owner: until it has seen a quorum and a step time, the grace is its cap.
  */
