@@ -2,6 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { benchArchiving } from "./archiving.ts";
 import { Bed, type Storage } from "./bed.ts";
 import { benchC } from "./c-client.ts";
+import { optionsOf } from "./command-line.ts";
 import { benchDebugger } from "./debugger.ts";
 import { benchFailover } from "./failover.ts";
 import { type HostMemory, measureHostMemory } from "./host-memory.ts";
@@ -38,18 +39,8 @@ import { growMemory, warmUpJob, warmUpRaw } from "./warm-up.ts";
 const RATIO = 0.8;
 
 async function main(): Promise<void> {
-  let options: ReturnType<typeof readOptions>;
-  try {
-    options = readOptions(process.argv.slice(2));
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : String(error));
-    process.exitCode = 2;
-    return;
-  }
-  if ("help" in options) {
-    console.log(options.help);
-    return;
-  }
+  const options = optionsOf(readOptions);
+  if (options === undefined) return;
   if (options.profileDirectory !== undefined) {
     await mkdir(options.profileDirectory, { recursive: true });
   }

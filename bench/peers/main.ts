@@ -1,4 +1,5 @@
 import { buildCPrograms, missingForC } from "../c-programs.ts";
+import { optionsOf } from "../command-line.ts";
 import { describeMachine } from "../machine.ts";
 import { type StepJob, startStepJob } from "../steps/our-steps.ts";
 import { comparisonTables } from "../steps/step-table.ts";
@@ -25,18 +26,8 @@ alone, in the same round: with a journal on file or in memory, as ours has; for 
 processes together.`;
 
 async function main(): Promise<void> {
-  let options: ReturnType<typeof readPeersOptions>;
-  try {
-    options = readPeersOptions(process.argv.slice(2));
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : String(error));
-    process.exitCode = 2;
-    return;
-  }
-  if ("help" in options) {
-    console.log(options.help);
-    return;
-  }
+  const options = optionsOf(readPeersOptions);
+  if (options === undefined) return;
   const machine = describeMachine();
   const leftOut: string[] = [];
   const leave = (what: string, why: string): void => {

@@ -1,4 +1,5 @@
 import { Random } from "../../test/simulation/random.ts";
+import { optionsOf } from "../command-line.ts";
 import { describeMachine } from "../machine.ts";
 import { checkRun, type Finding } from "./check.ts";
 import { measureRun, type RunFigures } from "./figures.ts";
@@ -12,18 +13,8 @@ import { ENCODINGS, reportSlowLinks, runSlowLinks, type SlowLinkFigures } from "
 const HANG_MS = 300_000;
 
 async function main(): Promise<void> {
-  let options: ReturnType<typeof readStormOptions>;
-  try {
-    options = readStormOptions(process.argv.slice(2));
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : String(error));
-    process.exitCode = 2;
-    return;
-  }
-  if ("help" in options) {
-    console.log(options.help);
-    return;
-  }
+  const options = optionsOf(readStormOptions);
+  if (options === undefined) return;
   const machine = describeMachine();
   const calm = await run("fault-free", {
     ...options,
