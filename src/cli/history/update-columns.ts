@@ -131,12 +131,17 @@ export class UpdateLines {
   }
 
   #reason(event: UpdateEvent): string | undefined {
-    if (isAsUsual(event) || event.note !== undefined) return undefined;
+    if (isAsUsual(event)) return undefined;
     const outcome = visible(outcomeText(event));
-    const room = this.#columns.find(({ title }) => title === OUTCOME)?.width ?? 0;
-    if (textWidth(outcome) <= room) return undefined;
+    if (textWidth(outcome) <= this.#outcomeRoom(event)) return undefined;
     const text = cutMiddle(outcome, widthOf(this.#columns) - this.indent.length);
     return `${this.indent}${this.#format.paint(styleOf(event) ?? "fail", text)}`;
+  }
+
+  /** Returns the width that the outcome can take in the line of an update or a note. */
+  #outcomeRoom({ note }: UpdateEvent): number {
+    if (note !== undefined) return this.#noteWidth() - textWidth(visible(`${noteText(note)} ()`));
+    return this.#columns.find(({ title }) => title === OUTCOME)?.width ?? 0;
   }
 
   #updateLine(event: UpdateEvent): string {
@@ -158,13 +163,21 @@ export class UpdateLines {
 
   /** Writes the line of a note, which has no numbers of its own: its entries take the rest of the line. */
   #noteLine(event: UpdateEvent): string {
-    const at = this.#columns.findIndex(({ title }) => title === SUBJECT);
-    const [before, rest] = [this.#columns.slice(0, at), this.#columns.slice(at)];
-    const width = widthOf(rest);
-    const refused = isAsUsual(event) ? "" : ` (${outcomeText(event)})`;
-    const text = cutMiddle(visible(`${noteText(event.note ?? {})}${refused}`), width);
+    const before = this.#columns.slice(0, this.#subjectAt());
+    const outcome = visible(outcomeText(event));
+    const short = textWidth(outcome) > this.#outcomeRoom(event) ? outcomeWord(event) : outcome;
+    const refused = isAsUsual(event) ? "" : ` (${short})`;
+    const text = cutMiddle(visible(`${noteText(event.note ?? {})}${refused}`), this.#noteWidth());
     const cells = before.map((each) => cell(each, event));
     return [...cells, this.#format.paint(refused === "" ? "ok" : "warn", text)].join(GAP);
+  }
+
+  #subjectAt(): number {
+    return this.#columns.findIndex(({ title }) => title === SUBJECT);
+  }
+
+  #noteWidth(): number {
+    return widthOf(this.#columns.slice(this.#subjectAt()));
   }
 }
 

@@ -55,6 +55,9 @@ test("what a guard has done is told, with norm and limit where there is no room 
   expect(fourth).toMatch(new RegExp(`^ +set aside: ${reason}$`));
   const told = note({ fragment: "f" }, { guard: { ...guard, others: 2, action: "clip" } });
   expect(linesOf(200, told)[2]).toContain(`fragment="f" (clipped: ${reason}, and 2 more norms`);
+  const [, , note80, reason80] = linesOf(80, told);
+  expect(note80).toMatch(/fragment="f" \(clipped\)$/);
+  expect(reason80).toMatch(/^ +clipped: norm 15.94 above 3.5, /);
 });
 
 test("values that are not finite are told in any width, and least and largest only together", () => {
