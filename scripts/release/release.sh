@@ -2,7 +2,8 @@
 # Makes the files of a release from HEAD, in build/release: the npm tarball, the Python wheels, what is in all of them
 # (CycloneDX), and SHA256SUMS. Tries the package and each wheel, uploads nothing, and prints what is left to do.
 # The same commit gives the same bytes, with the same Node.js and npm. Refuses changes that are not committed, and
-# versions that differ. Needs the archives of Debian, npm and Python, and NATS's C client (see build-wheel.sh).
+# versions that differ. Needs npm 10 or newer, the archives of Debian, npm and Python, and NATS's C client (see
+# build-wheel.sh).
 #
 #   scripts/release/release.sh
 #   scripts/release/release.sh --compare    builds once more, in another directory, and compares with build/release
@@ -74,6 +75,8 @@ esac
 [[ -z $(git status --porcelain) ]] || fail "expected a checkout without changes; received: $(git status --porcelain | head -n 5)"
 node scripts/release/check-versions.mjs
 version=$(node -p 'require("./package.json").version')
+npm=$(npm --version)
+[[ ${npm%%.*} -ge 10 ]] || fail "expected npm 10 or newer, which can list packages; found $npm"
 if [[ ${1:-} == --compare && ! -f $BUILT/SHA256SUMS ]]; then fail "expected files in $BUILT: run make release first"; fi
 
 scripts/setup.sh

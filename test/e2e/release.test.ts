@@ -88,6 +88,11 @@ async function writeSbom(...args: string[]): Promise<string> {
 const LOCK = JSON.parse(await readFile(join(packageRoot(), "package-lock.json"), "utf8"));
 const VERSION: string = LOCK.version;
 
+const NPM = spawnSync("npm", ["--version"], { encoding: "utf8" }).stdout.trim();
+
+/** Why npm cannot list packages here, as that of Debian 13 cannot; "" where it can. */
+const OBSTACLE = Number.parseInt(NPM, 10) >= 10 ? "" : ` (needs npm 10; this is ${NPM})`;
+
 /** What is linked into each wheel. */
 const CARRIED = ["openssl", "msgpack-c", "nats.c", "ziglang"];
 
@@ -107,47 +112,52 @@ async function files(): Promise<string> {
 }
 
 describe("the list of parts", () => {
-  test("names every package and library, and is the same when written again", async () => {
-    const directory = await files();
-    const text = await writeSbom("release", directory);
-    expect(await writeSbom("release", directory)).toBe(text);
-    const sbom: Sbom = JSON.parse(text);
-    const refs = sbom.components.map((each) => each["bom-ref"]);
-    expect(new Set(refs).size).toBe(refs.length);
-    const dependsOn = (ref: string) =>
-      sbom.dependencies.find((each) => each.ref === ref)?.dependsOn ?? [];
+  test.skipIf(OBSTACLE !== "")(
+    `names every package and library, and is the same when written again${OBSTACLE}`,
+    async () => {
+      const directory = await files();
+      const text = await writeSbom("release", directory);
+      expect(await writeSbom("release", directory)).toBe(text);
+      const sbom: Sbom = JSON.parse(text);
+      const refs = sbom.components.map((each) => each["bom-ref"]);
+      expect(new Set(refs).size).toBe(refs.length);
+      const dependsOn = (ref: string) =>
+        sbom.dependencies.find((each) => each.ref === ref)?.dependsOn ?? [];
 
-    const locked: [string, { version: string; dev?: boolean }][] = Object.entries(LOCK.packages);
-    const forUsers = locked
-      .filter(([path, { dev }]) => path !== "" && dev !== true)
-      .map(([path, { version }]) => `${path.replace(/^.*node_modules\//, "")}@${version}`);
-    expect(forUsers.length).toBeGreaterThan(20);
-    const { dependencies, devDependencies } = LOCK.packages[""];
-    const bundled = ["@nats-io/transport-node", "@nats-io/jetstream", "@nats-io/kv", "uplot"];
-    const own = bundled.map((name) => `${name}@${devDependencies[name]}`);
-    expect(refs).toEqual(expect.arrayContaining([...forUsers, ...own]));
-    expect(refs.filter((ref) => /^(?:vitest|typescript)@/.test(ref))).toEqual([]);
-    const direct = Object.entries(dependencies).map(([name, at]) => `${name}@${at}`);
-    const ofPackage = dependsOn(`nats-pserver@${VERSION}`);
-    expect(ofPackage).toEqual(expect.arrayContaining([...direct, ...own]));
-    expect(ofPackage.filter((ref) => !refs.includes(ref) || ref.startsWith("@types/"))).toEqual([]);
-
-    for (const [architecture, debian] of [
-      ["x86_64", "arch=amd64"],
-      ["aarch64", "arch=arm64"],
-    ] as const) {
-      const inside = dependsOn(
-        `pkg:pypi/nats-pserver@${VERSION}?file_name=${wheelOf(architecture)}`,
+      const locked: [string, { version: string; dev?: boolean }][] = Object.entries(LOCK.packages);
+      const forUsers = locked
+        .filter(([path, { dev }]) => path !== "" && dev !== true)
+        .map(([path, { version }]) => `${path.replace(/^.*node_modules\//, "")}@${version}`);
+      expect(forUsers.length).toBeGreaterThan(20);
+      const { dependencies, devDependencies } = LOCK.packages[""];
+      const bundled = ["@nats-io/transport-node", "@nats-io/jetstream", "@nats-io/kv", "uplot"];
+      const own = bundled.map((name) => `${name}@${devDependencies[name]}`);
+      expect(refs).toEqual(expect.arrayContaining([...forUsers, ...own]));
+      expect(refs.filter((ref) => /^(?:vitest|typescript)@/.test(ref))).toEqual([]);
+      const direct = Object.entries(dependencies).map(([name, at]) => `${name}@${at}`);
+      const ofPackage = dependsOn(`nats-pserver@${VERSION}`);
+      expect(ofPackage).toEqual(expect.arrayContaining([...direct, ...own]));
+      expect(ofPackage.filter((ref) => !refs.includes(ref) || ref.startsWith("@types/"))).toEqual(
+        [],
       );
-      const named = new Map(sbom.components.map((each) => [each["bom-ref"], each.name]));
-      expect(inside.map((ref) => named.get(ref))).toEqual(CARRIED);
-      expect(inside[0]).toContain(debian);
-    }
-    const hashed = sbom.components.filter((each) => each.name === "nats-pserver");
-    expect(hashed.map((each) => each.hashes?.[0]?.content)).toEqual(
-      Array.from({ length: 3 }, () => CONTENT_HASH),
-    );
-  });
+
+      for (const [architecture, debian] of [
+        ["x86_64", "arch=amd64"],
+        ["aarch64", "arch=arm64"],
+      ] as const) {
+        const inside = dependsOn(
+          `pkg:pypi/nats-pserver@${VERSION}?file_name=${wheelOf(architecture)}`,
+        );
+        const named = new Map(sbom.components.map((each) => [each["bom-ref"], each.name]));
+        expect(inside.map((ref) => named.get(ref))).toEqual(CARRIED);
+        expect(inside[0]).toContain(debian);
+      }
+      const hashed = sbom.components.filter((each) => each.name === "nats-pserver");
+      expect(hashed.map((each) => each.hashes?.[0]?.content)).toEqual(
+        Array.from({ length: 3 }, () => CONTENT_HASH),
+      );
+    },
+  );
 
   test("of a wheel names what is linked into it", async () => {
     const sbom: Sbom = JSON.parse(await writeSbom("wheel", "aarch64"));
@@ -155,7 +165,7 @@ describe("the list of parts", () => {
     expect(sbom.components[0]?.["bom-ref"]).toMatch(/^pkg:deb\/debian\/libssl-dev@3\.0\.\S+arm64/);
   });
 
-  test("refuses a file of no known kind", async () => {
+  test.skipIf(OBSTACLE !== "")(`refuses a file of no known kind${OBSTACLE}`, async () => {
     const directory = await files();
     await writeFile(join(directory, "nats_pserver-0.1.0-py3-none-any.whl"), "");
     await expect(writeSbom("release", directory)).rejects.toThrow(
