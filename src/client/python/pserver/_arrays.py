@@ -23,12 +23,12 @@ try:
 except ImportError:
     ml_dtypes = None
 
-_BITS: Final = np.dtype("<u2")
+_BITS: Final[np.dtype[Any]] = np.dtype("<u2")
 
 #: The type of arrays of bfloat16, which numpy itself has not: that of ``ml_dtypes`` if it is installed, else uint16
 #: with a mark, of the elements' bits. ``bits.view(pserver.bfloat16)`` marks an array of bits without a copy.
 bfloat16: Final[np.dtype[Any]] = (
-    np.dtype(_BITS, metadata={"pserver": "bfloat16"})  # type: ignore[call-overload]
+    np.dtype(_BITS, metadata={"pserver": "bfloat16"})  # type: ignore[call-overload, unused-ignore]
     if ml_dtypes is None
     else np.dtype(ml_dtypes.bfloat16)
 )

@@ -42,7 +42,8 @@ def _element_bytes(tensor: torch.Tensor) -> bytes:
 @pytest.mark.parametrize("nested", [None, "state_dict", "model"])
 def test_every_type_is_kept(tmp_path: Path, nested: Any) -> None:
     source, target = tmp_path / "m.pt", tmp_path / "new" / "m.safetensors"
-    torch.save(_ALL if nested is None else {"epoch": 3, nested: _ALL}, source)
+    wrapped: Any = {"epoch": 3, nested: _ALL}
+    torch.save(_ALL if nested is None else wrapped, source)
     assert convert(str(source), str(target)) == (8, 16 + 24 + 4 + 4 + 8 + 3 + 2)
     header, data = _read(target)
     assert header.pop("__metadata__") == {"format": "pt"}
