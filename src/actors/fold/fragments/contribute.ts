@@ -132,9 +132,14 @@ function take(
   };
   const { fragment: name } = contribution;
   const fragment = fragments.get(name) ?? newFragment(name);
-  const isComparable = hasOrigin(fragment, contribution, settings);
-  const measured = checkWhole(fold, whole, contribution, isComparable ? version : undefined);
-  checkFresh(fold, fragment, trainer, contribution, settings, isComparable);
+  const refusal = staleness(fold, fragment, trainer, contribution, settings);
+  const measured = checkWhole(
+    fold,
+    whole,
+    contribution,
+    refusal === undefined ? version : undefined,
+  );
+  if (refusal !== undefined) throw refusal;
   const keptParts = needsAll ? [...earlier, { part, bytes: kept }].sort(byPart) : [];
   const keptBytes = keptParts.map(({ bytes }) => bytes);
   if (needsAll) checkRoom(fragments, trainer, keptBytes, limits);
@@ -253,7 +258,7 @@ function checkPart(context: RecordContext, header: RecordHeader, message: Messag
 
 /**
  * Passes if the parts have every block of the fragment once; returns the norm of each tensor. Changes nothing. `version`:
- * that of the fragment; undefined if displacements cannot be computed, so that there are no norms.
+ * that of the fragment; undefined for a contribution that does not count, of which no norms are wanted.
  * @throws NOT_INITIALIZED, BAD_INDEX, BAD_LENGTH
  */
 function checkWhole(
@@ -303,30 +308,32 @@ function blocksOf({ declarations, blocks }: FragmentFold, fragment: string): Blo
 }
 
 /**
- * Passes if a contribution counts. `isComparable`: see {@link hasOrigin}.
- * @throws LATE for a second one from a version, and for one that is behind where such do not count; NOT_SAMPLED if others
- * were drawn for its round; BUSY if the round has as many as it may.
+ * Returns why a contribution does not count in the open round, whatever is in it; undefined if it does. LATE for a second
+ * one from a version, and for one that is behind where such do not count; NOT_SAMPLED if others were drawn for its round;
+ * BUSY if the round has as many as it may.
  */
-function checkFresh(
+function staleness(
   { fragments, steps }: FragmentFold,
-  { name, version, bases, round }: Fragment,
+  fragment: Fragment,
   trainer: string,
-  { base }: Contribution,
-  { late, lateVersions }: DilocoSettings,
-  isComparable: boolean,
-): void {
+  contribution: Contribution,
+  settings: DilocoSettings,
+): DroppedContribution | undefined {
+  const { name, version, bases, round } = fragment;
+  const { base } = contribution;
   const last = bases.get(trainer);
   const isRepeated = round.some((taken) => taken.trainer === trainer && taken.base === base);
   if (isRepeated || (last !== undefined && base <= last)) {
-    throw new DroppedContribution(
+    return new DroppedContribution(
       "LATE",
       `base: expected a version of fragment ${quoteName(name)} above ${Math.max(last ?? 0, base)}, from which the trainer ` +
         `has contributed; received ${base}`,
     );
   }
-  if (base < version && (late === "drop" || !isComparable)) {
+  const { late, lateVersions } = settings;
+  if (base < version && (late === "drop" || !hasOrigin(fragment, contribution, settings))) {
     const oldest = late === "rebase" ? ` or up to ${lateVersions} before` : "";
-    throw new DroppedContribution(
+    return new DroppedContribution(
       "LATE",
       `base: expected version ${version} of fragment ${quoteName(name)}${oldest}; received ${base}`,
     );
@@ -334,11 +341,11 @@ function checkFresh(
   const sample = fragments.samples.of(name, base + 1, steps);
   if (sample?.has(trainer) === false) {
     const text = `expected one of the ${sample.size} trainers drawn for round ${base + 1} of fragment ${quoteName(name)}`;
-    throw new DroppedContribution("NOT_SAMPLED", `${text}; received ${quoteName(trainer)}`);
+    return new DroppedContribution("NOT_SAMPLED", `${text}; received ${quoteName(trainer)}`);
   }
-  if (round.length < MEMBERS_MAX) return;
+  if (round.length < MEMBERS_MAX) return undefined;
   const text = `expected at most ${MEMBERS_MAX} contributions in a round of fragment ${quoteName(name)}`;
-  throw new DroppedContribution("BUSY", text);
+  return new DroppedContribution("BUSY", text);
 }
 
 /**
