@@ -1,3 +1,4 @@
+import { FORMER } from "../actors/fold/fragments/ledger.ts";
 import type { FoldedRecord, FoldObserver } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import { type ErrorCode, JobSubjects, type Position, PserverError } from "../protocol/index.ts";
@@ -237,9 +238,6 @@ class ContributionWatcher implements FoldObserver {
     return this.#shard.fragments.ledger.total.dropped.contributions;
   }
 }
-
-/** The account of trainers whose own accounts had to make room for others. */
-const FORMER = "";
 
 /**
  * Compares the accounts of a shard with what they were and the contributions that were found since, and with themselves.

@@ -10,7 +10,7 @@ import {
 import { quoteName } from "../../../protocol/names.ts";
 
 /** The account of trainers whose own accounts had to make room for others: no trainer has an empty id. */
-const FORMER = "";
+export const FORMER = "";
 
 /**
  * Counts what became of the contributions of each trainer to the fragments of a shard, with their steps and tokens. It
@@ -18,6 +18,7 @@ const FORMER = "";
  */
 export class Ledger {
   readonly #accounts: Map<string, ContributionAccount> = new Map();
+  #total: ContributionAccount = NO_ACCOUNT;
 
   /** Number of accounts. */
   get size(): number {
@@ -31,7 +32,7 @@ export class Ledger {
 
   /** The sum of all accounts. */
   get total(): ContributionAccount {
-    return sumOfAccounts(this.#accounts.values());
+    return this.#total;
   }
 
   /**
@@ -50,8 +51,9 @@ export class Ledger {
       this.#retire(limits.isNeeded);
     }
     const account = known ?? NO_ACCOUNT;
-    const tally = sumOfTallies(account[fate], { contributions: 1, steps, tokens });
-    this.#accounts.set(trainer, { ...account, [fate]: tally });
+    const own = { contributions: 1, steps, tokens };
+    this.#accounts.set(trainer, { ...account, [fate]: sumOfTallies(account[fate], own) });
+    this.#total = { ...this.#total, [fate]: sumOfTallies(this.#total[fate], own) };
   }
 
   /** Lists the accounts by trainer, in order of the UTF-16 code units of the ids. */
@@ -66,6 +68,7 @@ export class Ledger {
       throw new PserverError("SNAPSHOT_DAMAGED", text);
     }
     this.#accounts.set(trainer, account);
+    this.#total = sumOfAccounts([this.#total, account]);
   }
 
   #retire(isNeeded: (trainer: string) => boolean): void {
