@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable, Iterator
 
+from pserver.diloco import Learner
 from serving import HANG
 
 #: Starts a Python program, `start_python(*arguments, **variables)`, which ends with the test.
@@ -42,6 +43,12 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.005)
+
+
+def arrived(learner: Learner) -> bool:
+    """Whether no exchange of the learner is under way."""
+    exchanges = [part.exchange for part in learner._parts.values()]
+    return all(each.is_done or not each.is_under_way for each in exchanges)
 
 
 @contextmanager

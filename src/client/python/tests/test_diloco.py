@@ -14,7 +14,7 @@ import pytest
 import pserver
 from pserver.diloco import Learner
 from diloco_reference import Arrays, Outer, Reference, weighted_mean
-from programs import StartPython, frozen, until
+from programs import StartPython, arrived, frozen, until
 from serving import HANG, Broker, Process, StartHost
 
 ROUNDS = ("--sync", "diloco", "--grace-cap-ms", "0")
@@ -28,12 +28,6 @@ def host(job_name: str, start_host: StartHost) -> Callable[..., Process]:
 
 def connect(broker: Broker, job: str, trainer: str = "a") -> pserver.Client:
     return pserver.connect(broker.url, job=job, trainer=trainer)
-
-
-def arrived(learner: Learner) -> bool:
-    """Whether no exchange of the learner is under way."""
-    exchanges = [part.exchange for part in learner._parts.values()]
-    return all(each.is_done or not each.is_under_way for each in exchanges)
 
 
 def model() -> Arrays:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from pserver.diloco import Learner
-from programs import until
+from programs import arrived, until
 from serving import Broker, StartHost
-from test_diloco import arrived, connect
+from test_diloco import connect
 
 Arrays = Dict[str, Any]
 

@@ -16,7 +16,7 @@ import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
 from pserver.torch import DiLoCo  # noqa: E402
 from diloco_reference import Outer, Reference, weighted_mean  # noqa: E402
-from programs import frozen, until  # noqa: E402
+from programs import arrived, frozen, until  # noqa: E402
 from serving import HANG, Broker, StartHost  # noqa: E402
 from torch_jobs import (  # noqa: E402
     AT_ONCE,
@@ -202,8 +202,7 @@ def test_schedule_mixing_and_outer_rule_are_those_of_numpy(new_job: NewJob, alph
 def nothing_is_under_way(diloco: DiLoCo) -> bool:
     learner = diloco._learner
     assert learner is not None
-    exchanges = [part.exchange for part in learner._parts.values()]
-    return all(each.is_done or not each.is_under_way for each in exchanges)
+    return arrived(learner)
 
 
 def test_a_step_never_waits_while_no_host_answers(
