@@ -6,6 +6,7 @@ import { PassThrough, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import { packageRoot } from "../../src/broker/broker-config.ts";
+import { HANG_MS } from "../support/limits.ts";
 import { testProgram } from "../support/test-program.ts";
 
 /** The compiled command; `make e2e` compiles it first. */
@@ -38,6 +39,27 @@ export interface Running {
   errors(): string;
 }
 
+/** Commands that wait for a broker or for hosts as long as `--timeout` says. */
+const WAITING = new Set([
+  ...["backup", "bisect", "blame", "diff", "doctor", "find", "fork", "get", "jobs", "ledger"],
+  ...["load", "log", "ls", "plot", "record", "remove", "replay", "rewind", "save", "set", "show"],
+  ...["status", "verify", "what-if"],
+]);
+
+/** How long the broker may take to accept a connection. */
+const PATIENT_CONNECT = { NATS_TIMEOUT: `${HANG_MS}ms` };
+
+/**
+ * Returns the arguments with a long `--timeout` where the command takes one and none is given: on a busy machine the
+ * answer may come later than a person would wait.
+ */
+function patient(args: readonly string[]): string[] {
+  const [command = "", ...others] = args;
+  const isGiven = others.some((arg) => ["--timeout", "--help", "-h"].includes(arg));
+  if (isGiven || !WAITING.has(command)) return [...args];
+  return [command, "--timeout", `${HANG_MS}ms`, ...others];
+}
+
 /** The environment of the tests, without what says where a broker is or how to print. */
 function neutralEnvironment(): Record<string, string | undefined> {
   const telling =
@@ -58,8 +80,8 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
  * Starts `pserver`, which the caller ends. Nothing of the environment but what is given says where a broker is.
  */
 export function launch(args: readonly string[], options: CommandOptions = {}): Running {
-  const environment = { ...neutralEnvironment(), ...options.environment };
-  const child = spawn(process.execPath, [options.main ?? MAIN, ...args], {
+  const environment = { ...neutralEnvironment(), ...PATIENT_CONNECT, ...options.environment };
+  const child = spawn(process.execPath, [options.main ?? MAIN, ...patient(args)], {
     stdio: ["ignore", "pipe", "pipe"],
     env: environment,
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -104,9 +126,9 @@ export async function run(
   // Whoever prints much waits for its reader.
   const printed = Promise.all([text(stdout), text(stderr)]);
   const before = process.env;
-  process.env = { ...neutralEnvironment(), ...environment };
+  process.env = { ...neutralEnvironment(), ...PATIENT_CONNECT, ...environment };
   const { signal } = new AbortController();
-  const ending = runCli(args, { stdin, stdout, stderr, environment: process.env, signal });
+  const ending = runCli(patient(args), { stdin, stdout, stderr, environment: process.env, signal });
   // Commander has read the variables that stand for flags.
   process.env = before;
   const code = await ending;

@@ -12,14 +12,14 @@ import { type Finished, run, start } from "../cli/spawn-command.ts";
 import { startFakeBroker } from "../support/fake-broker.ts";
 import { freeze, thaw } from "../support/freeze.ts";
 import { TestJob } from "../support/host.ts";
-import { HANG_MS } from "../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../support/limits.ts";
 
 let home: string;
 let job: TestJob;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "pserver-exits-"));
   process.chdir(home);
-  job = await TestJob.start({ job: "j", shards: 1 });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, job: "j", shards: 1 });
   const host = await job.host({ modelDirectory: home });
   const client = await job.trainer("a", { job: "j" });
   await client.beginInit();

@@ -76,20 +76,12 @@ async function up(store: string, ...args: string[]): Promise<Up> {
     pid: checkedPid(child.pid),
     brokerPid: ready.brokers[0].pid,
     hosts: ready.hosts,
-    run: (...others) =>
-      run(withTimeLimit(others), { environment: { ...TIME_LIMIT, PSERVER_URL: ready.url } }),
+    run: (...others) => run(others, { environment: { PSERVER_URL: ready.url } }),
     signal: (signal) => child.kill(signal),
     finished,
     errors: running.errors,
   };
 }
-
-/** On a busy machine a command may wait longer for the broker, and for hosts, than a person would. */
-const TIME_LIMIT = { NATS_TIMEOUT: `${HANG_MS}ms` };
-const withTimeLimit = (args: readonly string[]): string[] =>
-  args.includes("--timeout") || args[0] === "completion"
-    ? [...args]
-    : [...args, "--timeout", `${HANG_MS}ms`];
 
 /** Pids of the hosts of a job, as they say themselves. */
 /** The processes of its two hosts. One that cannot reach the broker for a moment may not be listed at first. */
@@ -228,7 +220,7 @@ describe("a job on this machine", () => {
     signalProcess(served.brokerPid, "SIGKILL");
     await vi.waitFor(() => expect(served.errors()).toContain("host 1 is back as"), WAIT);
     expect(served.errors()).toContain("host 1 has ended: JOB_DAMAGED");
-    const { stdout } = await served.run("status", "--json", "--timeout", "30s");
+    const { stdout } = await served.run("status", "--json");
     expect(JSON.parse(stdout)).toMatchObject({ state: "uninitialized" });
     expect(await served.run("load", "model.safetensors")).toMatchObject({ code: 0 });
   });
@@ -238,7 +230,7 @@ describe("a job on this machine", () => {
     expect(await served.run("load", "model.safetensors")).toMatchObject({ code: 0 });
     signalProcess(served.brokerPid, "SIGKILL");
     await vi.waitFor(() => expect(served.errors()).toContain("the broker is back"), WAIT);
-    expect(await served.run("get", "w", "--timeout", "30s")).toMatchObject({ code: 0 });
+    expect(await served.run("get", "w")).toMatchObject({ code: 0 });
 
     const pids = await hostPids(served);
     const [other] = pids.filter((pid) => pid !== served.pid);

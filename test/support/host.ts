@@ -9,15 +9,12 @@ import type { BrokerOptions } from "../../src/broker/start-broker.ts";
 import { type Client, type ConnectOptions, connect } from "../../src/client/index.ts";
 import { bucketStream, JobSubjects, type WireError } from "../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "./broker.ts";
-import { HANG_MS } from "./limits.ts";
+import { HANG_MS, LASTING_LEASE_MS } from "./limits.ts";
 import { checkedPid } from "./signals.ts";
 import { testProgram } from "./test-program.ts";
 
 /** The compiled program; `make programs` makes it. */
 const PROGRAM = testProgram("host-process");
-
-/** Short, so that tests are. */
-const LEASE_MS = 1_000;
 
 /** What a host process tells: the events of a host, and how it started and stopped. */
 export interface HostLine {
@@ -152,13 +149,16 @@ export class TestJob {
     return new TestJob(await startTestBroker(broker), "j", defaults);
   }
 
-  /** A host that has started, or a process that may still fail to start. `preload`: as of {@link TestHost}. */
+  /**
+   * A host that has started, or a process that may still fail to start. Leases last unless the job says otherwise:
+   * see {@link crash}. `preload`: as of {@link TestHost}.
+   */
   spawnHost(options: Partial<HostOptions> = {}, preload?: string): TestHost {
     const settings = {
       connection: { servers: [this.broker.url], timeoutMs: HANG_MS },
       job: this.job,
       shards: 4,
-      leaseMs: LEASE_MS,
+      leaseMs: LASTING_LEASE_MS,
       ...this.#defaults,
       ...options,
     };

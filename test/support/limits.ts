@@ -18,3 +18,6 @@ export const LASTING_LEASE_MS = 60_000;
  * meanwhile, however busy the machine is.
  */
 export const MORTAL_LEASE_MS = 6_000;
+
+/** A lease for jobs whose hosts are killed, and whose trainers lose nothing with theirs: nobody waits long for it. */
+export const QUICK_LEASE_MS = 1_000;

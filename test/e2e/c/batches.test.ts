@@ -8,7 +8,7 @@ import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import type { TestJob } from "../../support/host.ts";
-import { LASTING_LEASE_MS } from "../../support/limits.ts";
+import { LASTING_LEASE_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { Archive } from "../host/journal-fold.ts";
 
 const SHARDS = 2;
@@ -121,7 +121,7 @@ async function recordsOf(
 }
 
 test("each is applied once while a host is paused, and one is killed", async () => {
-  const job = await startJob({ shards: SHARDS });
+  const job = await startJob({ shards: SHARDS, leaseMs: QUICK_LEASE_MS });
   const paused = await job.host();
   const reader = await job.trainer("reader");
   await initialize(reader, MANY);

@@ -53,7 +53,7 @@ describe("C library", () => {
     const host = await job.host();
     const program = start(job, 20);
     await program.lines("round", 6);
-    await host.kill();
+    await job.crash(host);
     await job.host();
     await program.end();
     await expectExactlyOnce(job, 20);

@@ -26,7 +26,7 @@ afterAll(async () => {
 
 /** Loses a record of shard 0, has it found out by a new host, and accepts it; gives that host. */
 async function loseFrom(job: TestJob, seq: number): Promise<TestHost> {
-  for (const host of job.hosts) await host.kill();
+  for (const host of job.hosts) await job.crash(host);
   const connection = await connect({ servers: job.broker.url });
   const manager = await jetstreamManager(connection);
   await manager.streams.deleteMessage(`PS_${job.job}_0`, seq);
@@ -69,7 +69,7 @@ test("a loss that was accepted is told once", async () => {
 
 test("a record that was put aside is told, and those behind it count as kept", async () => {
   const job = await startServedJob({ shards: 1 });
-  for (const host of job.hosts) await host.kill();
+  for (const host of job.hosts) await job.crash(host);
   const host = await job.host({}, testProgram("faulty-kernel"));
   const program = startProgram(probe, [job.broker.url, job.job, "c", `${HANG_MS}`]);
   await program.line(0);

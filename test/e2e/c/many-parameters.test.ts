@@ -68,7 +68,7 @@ test("a host is killed while it answers", async () => {
   const job = await startJob({ shards: SHARDS });
   const host = await job.host();
   const running = await startLarge(job);
-  await host.kill();
+  await job.crash(host);
   await job.host();
   await running.end();
   await expectExactlyOnce(job, LARGE.parameters, LARGE.rounds);

@@ -61,7 +61,7 @@ test("a host that is replaced", async () => {
   const args = [program, job.broker.url, job.job, "c", "4", "2"];
   const running = startProgram("valgrind", [...VALGRIND, ...args]);
   await running.lines("round", 2);
-  await host.kill();
+  await job.crash(host);
   await job.host();
   await running.end();
   await expectRounds(await job.trainer("reader"), 8);

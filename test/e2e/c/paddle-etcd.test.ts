@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, type TestContext, test } from "v
 import { PaddlePrograms, runWith } from "../../c/paddle/programs.ts";
 import { TestEtcd } from "../../support/etcd.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
+import { QUICK_LEASE_MS } from "../../support/limits.ts";
 
 let programs: PaddlePrograms;
 let discover: string;
@@ -33,7 +34,7 @@ async function startEtcd({ onTestFinished }: TestContext): Promise<TestEtcd> {
 /** A job that ends with the test, and an etcd for its hosts. */
 async function startJob(context: TestContext): Promise<{ etcd: TestEtcd; job: TestJob }> {
   const etcd = await startEtcd(context);
-  const job = await TestJob.start();
+  const job = await TestJob.start({ leaseMs: QUICK_LEASE_MS });
   context.onTestFinished(() => job.remove());
   return { etcd, job };
 }

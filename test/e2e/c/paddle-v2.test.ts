@@ -32,7 +32,7 @@ test("continues when a host is killed and replaced", async () => {
   const path = await programs.program("v2-server-gone");
   const program = startProgram(path, [], jobVariables(job));
   await program.lines("round", 3);
-  await host.kill();
+  await job.crash(host);
   const last = Number(program.text("round").split(" ")[1]);
   await job.host();
   await program.lines(`round ${last + 50}`, 1);

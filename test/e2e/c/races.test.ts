@@ -43,7 +43,7 @@ test("while a host is replaced", async () => {
   const host = await job.host();
   const program = await train(job);
   await program.lines("round", 4);
-  await host.kill();
+  await job.crash(host);
   await job.host();
   await program.end();
   await expectExactlyOnce(job);

@@ -26,9 +26,8 @@ afterEach(async () => {
 });
 
 function pserver(...args: string[]): Promise<Finished> {
-  const timeLimit = ["--timeout", `${HANG_MS}ms`];
-  const environment = { PSERVER_URL: job.broker.url, NATS_TIMEOUT: `${HANG_MS}ms` };
-  return run([...args, ...timeLimit], { environment });
+  const environment = { PSERVER_URL: job.broker.url };
+  return run(args, { environment });
 }
 
 async function streams(): Promise<string[]> {

@@ -11,7 +11,7 @@ import type { Client } from "../../../src/client/index.ts";
 import { hashName, JobSubjects } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { failureOf } from "../host/damage.ts";
 
 /** 6 MiB of float32: six blocks, on all four shards. */
@@ -32,8 +32,8 @@ let job: TestJob;
 afterEach(() => job.remove());
 
 function pserver(...args: string[]): Promise<Finished> {
-  const environment = { PSERVER_URL: job.broker.url, NATS_TIMEOUT: `${HANG_MS}ms` };
-  return run([...args, "--job", job.job, "--timeout", `${HANG_MS}ms`], { environment });
+  const environment = { PSERVER_URL: job.broker.url };
+  return run([...args, "--job", job.job], { environment });
 }
 
 async function json<Answer>(...args: string[]): Promise<Answer> {
@@ -70,7 +70,7 @@ async function initialize(): Promise<Client> {
 }
 
 test("are exact after updates, after hosts were killed, and after set", async () => {
-  job = await TestJob.start({ shards: SHARDS });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: SHARDS });
   const host = await job.host();
   const client = await initialize();
   const initial = {
@@ -110,7 +110,7 @@ test("are exact after updates, after hosts were killed, and after set", async ()
 });
 
 test("are unknown of what a stopped shard holds, and exact of all else", async () => {
-  job = await TestJob.start({ shards: SHARDS });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: SHARDS });
   const host = await job.host();
   const client = await initialize();
   await client.sendGrads({ small: new Float32Array(4) });
@@ -144,7 +144,7 @@ test("are unknown to a user who may not ask for them, and the reason is told", a
     { user: host, password: h }
     { user: reader, password: r, permissions: {
       publish: ["ps.j.lifecycle.r.status"], subscribe: ["_INBOX_j.r.>"] } } ] }`;
-  job = await TestJob.start({ shards: SHARDS }, { extraConfig });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: SHARDS }, { extraConfig });
   const servers = [job.broker.url];
   await job.host({ connection: { servers, timeoutMs: HANG_MS, user: "host", password: "h" } });
   const client = await job.trainer("a", { user: "host", password: "h" });

@@ -12,7 +12,7 @@ import {
   type TensorData,
 } from "../../../src/protocol/dtypes.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { bytesOfAll, type Passed, Traffic } from "../../support/traffic.ts";
 
 /** Shards of a test's job. */
@@ -175,7 +175,7 @@ test("what has not changed is returned as it is and does not travel again", asyn
 
 test("values never go back, and include one's own updates, whichever process is killed during reads", async () => {
   const count = 300;
-  const client = await start(count, { shards: SHARDS });
+  const client = await start(count, { shards: SHARDS, leaseMs: QUICK_LEASE_MS });
   const names = namesOf(count);
   let rounds = 0;
   let isOver = false;

@@ -8,7 +8,6 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
 import { mountObstacle, SmallDisk } from "../../support/small-disk.ts";
 import { snapshotAll } from "../host/control.ts";
 import { Archive } from "../host/journal-fold.ts";
@@ -55,7 +54,6 @@ function pserver(...args: string[]): Promise<Finished> {
   const environment = {
     PSERVER_URL: job.broker.url,
     PSERVER_JOB: job.job,
-    NATS_TIMEOUT: `${HANG_MS}ms`,
   };
   return run(args, { environment });
 }

@@ -12,7 +12,6 @@ import { textWidth } from "../../../src/cli/output/wrap.ts";
 import { runCli } from "../../../src/cli/run-cli.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
 import { Archive } from "../host/journal-fold.ts";
 
 const ROUNDS = 14;
@@ -93,7 +92,7 @@ async function pserver(
     told.stderr += text.toString();
   });
   const environment = {
-    ...{ PSERVER_URL: job.broker.url, NATS_TIMEOUT: `${HANG_MS}ms` },
+    ...{ PSERVER_URL: job.broker.url },
     ...(color ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }),
   };
   const { signal } = new AbortController();

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
 
 const GUARD = { factor: 2, window: 8, warmup: 2, history: "cohort" } as const;
 
@@ -42,7 +41,7 @@ afterAll(() => job.remove());
 function pserver(...args: string[]): Promise<Finished> {
   const environment = {
     ...{ PSERVER_URL: job.broker.url, PSERVER_JOB: job.job },
-    ...{ NATS_TIMEOUT: `${HANG_MS}ms`, NO_COLOR: "1" },
+    ...{ NO_COLOR: "1" },
   };
   return run(args, { environment });
 }

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import { type Finished, run, start } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { QUICK_LEASE_MS } from "../../support/limits.ts";
 
 /** A line of `pserver log --json`. */
 interface Line {
@@ -25,13 +25,13 @@ interface Line {
 let job: TestJob;
 
 beforeEach(async () => {
-  job = await TestJob.start({ shards: 2 });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 2 });
 });
 
 afterEach(() => job.remove());
 
 function pserver(...args: string[]): Promise<Finished> {
-  const environment = { PSERVER_URL: job.broker.url, NATS_TIMEOUT: `${HANG_MS}ms` };
+  const environment = { PSERVER_URL: job.broker.url };
   return run([...args, "--job", "j"], { environment });
 }
 
@@ -119,7 +119,7 @@ test("following continues with new lines", async () => {
   await job.host();
   const [alice] = await train();
   const following = start(["log", "--follow", "--json", "--since", "now", "--job", "j"], {
-    environment: { PSERVER_URL: job.broker.url, NATS_TIMEOUT: `${HANG_MS}ms` },
+    environment: { PSERVER_URL: job.broker.url },
   });
   const seen = (): string[] => following.output().split("\n").slice(0, -1);
   // When it has begun is not to be seen: what came before that is left out, so more is sent until it shows.

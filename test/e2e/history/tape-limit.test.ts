@@ -28,7 +28,7 @@ async function begin(): Promise<TestJob> {
 
 async function pserver(url: string, ...args: string[]) {
   const finished = await run([...args, "--job", "j", "--json"], {
-    environment: { PSERVER_URL: url, NATS_TIMEOUT: `${HANG_MS}ms` },
+    environment: { PSERVER_URL: url },
   });
   const lines = finished.stdout.split("\n").filter((line) => line !== "");
   return { ...finished, values: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };

@@ -35,7 +35,7 @@ async function begin(options: Parameters<typeof TestJob.start>[0] = {}): Promise
 }
 
 function pserver(...args: string[]): Promise<Finished> {
-  const environment = { PSERVER_URL: job?.broker.url ?? "", NATS_TIMEOUT: `${HANG_MS}ms` };
+  const environment = { PSERVER_URL: job?.broker.url ?? "" };
   return run(args, { environment });
 }
 

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { hashName, type WireError } from "../../../src/protocol/index.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
+import { QUICK_LEASE_MS } from "../../support/limits.ts";
 import { untilWatermarkReached } from "./control.ts";
 import { streamDirectory } from "./damage.ts";
 
@@ -39,7 +40,7 @@ afterEach(async () => {
 
 /** A job with a parameter on each shard, updated and marked, whose host and broker have crashed since. */
 async function crashed(shards: number, elements: number, updates: number): Promise<string> {
-  job = await TestJob.start({ shards });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards });
   const host = await job.host();
   const client = await job.trainer("a");
   for (let shard = 0; shard < shards; shard++) {

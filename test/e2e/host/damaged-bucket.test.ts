@@ -10,7 +10,7 @@ import { connect } from "../../../src/client/index.ts";
 import { ensureError } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS, TEST_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS, TEST_MS } from "../../support/limits.ts";
 import { streamDirectory } from "./damage.ts";
 
 const TRAINED = 50;
@@ -59,7 +59,7 @@ function pserver(job: TestJob, command: string, ...flags: string[]): Promise<Fin
 test.each(["stop", "kill"] as const)(
   "no changed bit resets a model that was trained, after a %s of the broker",
   async (end) => {
-    const job = await TestJob.start({ shards: 1 });
+    const job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 1 });
     onTestFinished(() => job.remove());
     const store = join(await mkdtemp(join(tmpdir(), "pserver-bucket-")), "store");
     onTestFinished(() => rm(join(store, ".."), { recursive: true }));

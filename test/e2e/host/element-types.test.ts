@@ -6,6 +6,7 @@ import type { Client } from "../../../src/client/index.ts";
 import { bytesOf, type Dtype, type TensorData } from "../../../src/protocol/dtypes.ts";
 import type { Tensor } from "../../../src/protocol/tensor.ts";
 import { TestJob } from "../../support/host.ts";
+import { QUICK_LEASE_MS } from "../../support/limits.ts";
 
 const I64_MIN = -(2n ** 63n);
 const I64_MAX = 2n ** 63n - 1n;
@@ -46,7 +47,7 @@ async function pulled(client: Client): Promise<Record<string, TensorData>> {
 }
 
 test("every element type keeps its bits, and takes the updates that it is said to take", async () => {
-  job = await TestJob.start();
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS });
   const first = await job.host();
   const client = await job.trainer("a");
   await client.beginInit();

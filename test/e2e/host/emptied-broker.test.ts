@@ -124,8 +124,7 @@ describe.each(["file", "memory"] as const)("a job with its journals in %s", (jou
 test("a host says what can be done, and a job goes on from its archive and a saved model as the host says", async () => {
   const directory = await mkdtemp(join(tmpdir(), "pserver-emptied-"));
   onTestFinished(() => rm(directory, { recursive: true }));
-  const pserver = (...args: string[]): Promise<Finished> =>
-    run([...args, "--url", job.broker.url], { environment: { NATS_TIMEOUT: `${HANG_MS}ms` } });
+  const pserver = (...args: string[]): Promise<Finished> => run([...args, "--url", job.broker.url]);
   job = await TestJob.start({
     ...{ shards: 2, workers: 1, leaseMs: MORTAL_LEASE_MS, modelDirectory: directory },
   });
@@ -152,7 +151,7 @@ test("a host says what can be done, and a job goes on from its archive and a sav
 
   await job.host();
   // Its session was of the former job, and it is told.
-  const refused = await client.pullFull("w", { timeoutMs: 5_000 }).then(
+  const refused = await client.pullFull("w", { timeoutMs: HANG_MS }).then(
     () => undefined,
     (error: unknown) => ensureError(error).code,
   );

@@ -12,7 +12,6 @@ import type { BrokerOptions } from "../../../src/broker/start-broker.ts";
 import type { Fields } from "../../../src/protocol/index.ts";
 import { run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
 import { mountObstacle, SmallDisk } from "../../support/small-disk.ts";
 import { Archive } from "./journal-fold.ts";
 import { TracedPushes } from "./traced-pushes.ts";
@@ -79,7 +78,7 @@ async function makeHole({ disk, job, pushes }: Scene): Promise<number> {
 async function goOn(host: TestHost, { job, pushes }: Scene): Promise<void> {
   await pushes.pushAll(2);
   const sum = await pushes.check();
-  await host.kill();
+  await job.crash(host);
   await job.host();
   expect(await pushes.check()).toBe(sum);
   await pushes.pushAll(1);
@@ -107,6 +106,7 @@ describe.skipIf(OBSTACLE !== "")(`after the broker's disk was full${OBSTACLE}`, 
     const holeSeq = await makeHole(scene);
     await scene.host.kill();
     await scene.disk.free();
+    await scene.job.crash(scene.host);
     const second = await scene.job.host();
     expect(await scene.pushes.check()).toBe(scene.pushes.sum);
     await goOn(second, scene);
@@ -147,7 +147,7 @@ describe.skipIf(OBSTACLE !== "")(`after the broker's disk was full${OBSTACLE}`, 
     }
 
     async function limitCheck({ job }: Scene): Promise<Fields | undefined> {
-      const at = ["--url", job.broker.url, "--job", job.job, "--timeout", `${HANG_MS}ms`];
+      const at = ["--url", job.broker.url, "--job", job.job];
       const { stdout } = await run(["doctor", "--json", ...at]);
       const { checks } = JSON.parse(stdout) as { checks: Fields[] };
       return checks.find(({ name }) => name === "broker's limit");

@@ -9,7 +9,7 @@ import type { Client } from "../../../src/client/index.ts";
 import { hashName, type PserverError } from "../../../src/protocol/index.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { control, shardStatus, snapshotAll } from "./control.ts";
 import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
@@ -30,7 +30,7 @@ const ONE = BigInt64Array.of(1n);
 async function start(
   options: Partial<HostOptions> = {},
 ): Promise<{ host: TestHost; client: Client }> {
-  job = await TestJob.start({ shards: 2, ...options });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 2, ...options });
   const host = await job.host();
   const client = await job.trainer("a");
   // Each by itself, so that it lies where its name's hash says.

@@ -9,7 +9,7 @@ import { placeShard } from "../../../src/actors/host/shard-claims.ts";
 import { bucketStream, JobSubjects } from "../../../src/protocol/index.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { SilentLine } from "../../support/silent-line.ts";
 import { failureOf } from "./damage.ts";
 
@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 
 test("a shard that comes back is read as its last owner left it", async () => {
-  job = await TestJob.start({ shards: 1, workers: 1 });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 1, workers: 1 });
   const { broker } = job;
   await using line = await SilentLine.open(Number(new URL(broker.url).port));
   // The shard falls to the host behind the line whenever that one is there.
@@ -63,7 +63,7 @@ test("a shard that comes back is read as its last owner left it", async () => {
 });
 
 test("a shard that has failed says so again when its lease is claimed anew", async () => {
-  job = await TestJob.start({ shards: 1, workers: 1 });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 1, workers: 1 });
   const host = await job.host();
   const trainer = await job.trainer("t");
   await trainer.beginInit();

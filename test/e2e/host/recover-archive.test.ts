@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Client, ShardFallback } from "../../../src/client/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { snapshotAll, untilWatermarkReached } from "./control.ts";
 import { failureOf, hurtUpdate, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
@@ -29,7 +29,7 @@ let told: ShardFallback[];
 beforeEach(async () => {
   told = [];
   directory = await mkdtemp(join(tmpdir(), "pserver-recover-"));
-  job = await TestJob.start({ shards: 1 });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 1 });
   host = await job.host();
   client = await job.trainer("a", { onFallback: (fallback) => told.push(fallback) });
   await client.createIfNotAlreadyCreated("count", BigInt64Array.of(0n));

@@ -11,7 +11,7 @@ import { parameterKey } from "../../../src/actors/lifecycle/lock.ts";
 import { connect } from "../../../src/client/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS, TEST_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS, TEST_MS } from "../../support/limits.ts";
 import { untilWatermarkReached } from "./control.ts";
 import { failureOf } from "./damage.ts";
 
@@ -21,7 +21,7 @@ let job: TestJob;
 let raw: NatsConnection;
 
 beforeEach(async () => {
-  job = await TestJob.start({ shards: 1 });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 1 });
   raw = await connectNats({ servers: job.broker.url });
 });
 

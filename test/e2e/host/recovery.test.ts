@@ -4,6 +4,7 @@
 import { afterEach, describe, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import { TestJob } from "../../support/host.ts";
+import { QUICK_LEASE_MS } from "../../support/limits.ts";
 import { checkValues, initialize, Training, train } from "./training.ts";
 
 let job: TestJob;
@@ -14,7 +15,7 @@ afterEach(async () => {
 
 describe("killed and started again", () => {
   test("a host has every value that it had", async () => {
-    job = await TestJob.start();
+    job = await TestJob.start({ leaseMs: QUICK_LEASE_MS });
     const first = await job.host();
     const client = await job.trainer("a");
     await initialize(client, 1);
@@ -28,7 +29,7 @@ describe("killed and started again", () => {
   });
 
   test("a broker and then both have every value that they had", async () => {
-    job = await TestJob.start();
+    job = await TestJob.start({ leaseMs: QUICK_LEASE_MS });
     const host = await job.host();
     const client = await job.trainer("a");
     await initialize(client, 1);
@@ -45,7 +46,7 @@ describe("killed and started again", () => {
 });
 
 test("under load, whichever process is killed, three trainers lose nothing and nothing counts twice", async () => {
-  job = await TestJob.start({ snapshotBytes: 300_000 });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, snapshotBytes: 300_000 });
   let host = await job.host();
   const clients = await Promise.all(["a", "b", "c"].map((name) => job.trainer(name)));
   const [first] = clients as [Client, Client, Client];

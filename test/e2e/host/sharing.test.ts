@@ -6,6 +6,7 @@ import { afterEach, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
+import { QUICK_LEASE_MS } from "../../support/limits.ts";
 import { checkValues, initialize, Training } from "./training.ts";
 
 let job: TestJob;
@@ -37,7 +38,7 @@ async function servesAll(host: TestHost): Promise<void> {
 }
 
 test("a joining host gets its share; a killed and a closed one lose theirs", async () => {
-  job = await TestJob.start();
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS });
   const one = await job.host({ id: "one" });
   expect(one.serving).toEqual(ALL);
   const { first, training } = await startTraining();
@@ -58,7 +59,11 @@ test("a joining host gets its share; a killed and a closed one lose theirs", asy
 });
 
 test("a host that sleeps past its lease is deposed, and takes its share again", async () => {
-  job = await TestJob.start({ snapshotBytes: 100_000, retainBytes: 1_000_000_000 });
+  job = await TestJob.start({
+    leaseMs: QUICK_LEASE_MS,
+    snapshotBytes: 100_000,
+    retainBytes: 1_000_000_000,
+  });
   const one = await job.host({ id: "one" });
   const two = await job.host({ id: "two" });
   await shared(one, two);

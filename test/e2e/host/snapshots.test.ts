@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import { bytesOf } from "../../../src/protocol/index.ts";
 import { TestJob } from "../../support/host.ts";
+import { QUICK_LEASE_MS } from "../../support/limits.ts";
 import { snapshotAll } from "./control.ts";
 import { Archive } from "./journal-fold.ts";
 
@@ -17,7 +18,12 @@ afterEach(async () => {
 });
 
 async function start(options: Record<string, number>): Promise<Client> {
-  job = await TestJob.start({ shards: 1, snapshotBytes: 400_000, ...options });
+  job = await TestJob.start({
+    leaseMs: QUICK_LEASE_MS,
+    shards: 1,
+    snapshotBytes: 400_000,
+    ...options,
+  });
   await job.host();
   const client = await job.trainer("a");
   await client.beginInit();

@@ -10,6 +10,7 @@ import { rewindJob } from "../../../src/history/continue/rewind-job.ts";
 import { openHistory } from "../../../src/history/open-journal.ts";
 import { JobSubjects, type Position } from "../../../src/protocol/index.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
 const { url, token, job, at, as, killAt } = JSON.parse(process.argv[2] ?? "{}") as {
   readonly url: string;
@@ -20,7 +21,7 @@ const { url, token, job, at, as, killAt } = JSON.parse(process.argv[2] ?? "{}") 
   readonly killAt?: string;
 };
 
-const reach = { servers: [url], timeoutMs: 10_000, ...(token !== undefined && { token }) };
+const reach = { servers: [url], timeoutMs: HANG_MS, ...(token !== undefined && { token }) };
 const host = `test-${process.pid}`;
 const { signal } = new AbortController();
 const inboxPrefix = new JobSubjects(as ?? job).hostInbox(host);
