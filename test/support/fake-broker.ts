@@ -8,8 +8,12 @@ export interface FakeBrokerOptions {
   readonly port?: number;
   /** PEM texts: then it asks for TLS, else it offers none. */
   readonly tls?: { readonly key: string; readonly cert: string };
-  /** Further entries of its greeting. */
-  readonly info?: Readonly<Record<string, unknown>>;
+  /** Further entries of its greeting, or those of the connection with this number, from 1 on. */
+  readonly info?:
+    | Readonly<Record<string, unknown>>
+    | ((connection: number) => Readonly<Record<string, unknown>>);
+  /** Whether it refuses the credentials in a client's first line, CONNECT with JSON. */
+  readonly refuses?: (connect: string) => boolean;
   /** What it answers to a request under a subject; without it, or for undefined, nothing. */
   readonly answer?: (subject: string) => string | undefined;
 }
@@ -25,6 +29,13 @@ export interface FakeBroker {
   close(): Promise<void>;
 }
 
+function infoOf(
+  { info }: FakeBrokerOptions,
+  connection: number,
+): Readonly<Record<string, unknown>> {
+  return typeof info === "function" ? info(connection) : (info ?? {});
+}
+
 /** Starts one on 127.0.0.1. */
 export async function startFakeBroker(options: FakeBrokerOptions = {}): Promise<FakeBroker> {
   const sockets = new Set<Socket>();
@@ -35,6 +46,10 @@ export async function startFakeBroker(options: FakeBrokerOptions = {}): Promise<
     socket.on("data", (bytes) => {
       const text = bytes.toString("latin1");
       received += text;
+      if (text.startsWith("CONNECT ") && options.refuses?.(text.split("\r\n")[0] ?? "")) {
+        socket.end("-ERR 'Authorization Violation'\r\n");
+        return;
+      }
       if (text.includes("PING\r\n")) socket.write("PONG\r\n");
       for (const [, subject, id] of text.matchAll(/^SUB (\S+) (?:\S+ )?(\S+)\r$/gm)) {
         subscriptions.set(String(subject).replace(/[*>]$/, ""), String(id));
@@ -54,7 +69,7 @@ export async function startFakeBroker(options: FakeBrokerOptions = {}): Promise<
     socket.on("error", () => undefined);
     const { port } = server.address() as AddressInfo;
     const info = { server_id: "fake", version: "2.12.0", proto: 1, headers: true, port };
-    const greeting = { ...info, max_payload: 1 << 20, ...options.info };
+    const greeting = { ...info, max_payload: 1 << 20, ...infoOf(options, dialled) };
     const { tls } = options;
     if (tls === undefined) {
       socket.write(`INFO ${JSON.stringify(greeting)}\r\n`);

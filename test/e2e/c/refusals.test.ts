@@ -1,15 +1,22 @@
 // Proves that the C library says by name what keeps its calls from being done, and ends them in their
 // time: a broker that refuses credentials or subjects, one that answers nothing any more, a newer
 // session under the same id, a session that has ended, a journal that is lost, a client that is closed while it is used.
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nkeys } from "@nats-io/transport-node";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { type RunningProgram, runProgram } from "../../c/running-program.ts";
 import { startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { startTestBroker } from "../../support/broker.ts";
+import { startFakeBroker } from "../../support/fake-broker.ts";
 import { startFakeHost } from "../../support/fake-host.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { HANG_MS } from "../../support/limits.ts";
+
+const WAIT = { timeout: HANG_MS, interval: 20 };
 
 const READER = `{
   user: reader, password: pw
@@ -58,6 +65,34 @@ test("the broker refuses credentials and subjects", async () => {
   expect(await reader.ask("push")).toMatch(/^DENIED .*ps\.j\.log\./);
   reader.finish();
   await reader.end();
+});
+
+/** A nonce for which a key's signature begins with a zero byte, or with another one. */
+function nonceFor(key: ReturnType<typeof nkeys.createUser>, isZero: boolean): string {
+  for (let i = 0; ; i++) {
+    const nonce = `nonce-${i}`;
+    if ((key.sign(new TextEncoder().encode(nonce))[0] === 0) === isZero) return nonce;
+  }
+}
+
+test("a key is accepted whatever its signature begins with", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "pserver-refusals-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const key = nkeys.createUser();
+  const variables = {
+    NATS_NKEY: join(directory, "seed"),
+    NATS_NKEY_PUBLIC: key.getPublicKey(),
+  };
+  await writeFile(variables.NATS_NKEY, key.getSeed());
+  const broker = await startFakeBroker({
+    info: (connection) => ({ auth_required: true, nonce: nonceFor(key, connection <= 2) }),
+    refuses: (line) => !line.includes('"sig":'),
+  });
+  onTestFinished(() => broker.close());
+  const url = `nats://127.0.0.1:${broker.port}`;
+  const program = startProgram(probe, [url, "j", "c", `${HANG_MS}`], variables);
+  const asking = vi.waitFor(() => expect(broker.received).toContain("lifecycle.c.join"), WAIT);
+  expect(await Promise.race([asking.then(() => "let in"), program.line(0)])).toBe("let in");
 });
 
 test("the broker answers nothing for a while", async () => {

@@ -302,8 +302,17 @@ static pserver_status connect_failure(natsStatus status, const char *address) {
   return ps_detail_text("servers", address);
 }
 
+/**
+ * How often credentials are sent that the broker refuses. cnats before 3.10 leaves out a signature that begins with a
+ * zero byte, as one in 256 does: the broker then refuses a good key, and takes it with another nonce.
+ */
+static int refusals_max(void) {
+  return nats_GetVersionNumber() < 0x030A00 ? 3 : 1;
+}
+
 static pserver_status connect_until(struct connecting *connecting) {
   int64_t pause_ms = PS_PAUSE_MS;
+  int refusals = 0;
   while (true) {
     int64_t left = connecting->ends_at_ms - ps_now_ms();
     int64_t attempt_ms = connecting->attempt_timeout_ms;
@@ -311,7 +320,9 @@ static pserver_status connect_until(struct connecting *connecting) {
     natsStatus status = natsConnection_Connect(&connecting->connection->nats, connecting->made);
     if (status == NATS_OK) return PSERVER_OK;
     pserver_status failed = connect_failure(status, connecting->address);
-    if (!pserver_is_retryable(failed) || !pause_between(connecting, &pause_ms)) return failed;
+    bool is_refused = failed == PSERVER_ERR_DENIED && ++refusals < refusals_max();
+    bool is_tried_again = is_refused || pserver_is_retryable(failed);
+    if (!is_tried_again || !pause_between(connecting, &pause_ms)) return failed;
   }
 }
 
