@@ -148,7 +148,9 @@ export class StormPlace {
     this.timeline.push({ timeMs: Date.now(), what: "host started", host });
     await new Promise<void>((resolve, reject) => {
       createInterface({ input: child.stdout }).once("line", () => resolve());
-      child.once("exit", () => reject(new Error(`host-${host} ended before it served`)));
+      child.once("exit", () => {
+        reject(new Error(`host-${host} ended before it served; ${this.#told(`host-${host}`)}`));
+      });
     });
   }
 
@@ -309,11 +311,14 @@ export class StormPlace {
 /** Pause between two looks at the logs. */
 const POLL_MS = 100;
 
+/** How long a broker on a busy machine may take to answer. */
+const BROKER_TIMEOUT = "60s";
+
 /** Those of this process, without any that lead to another server. */
 function variables(): NodeJS.ProcessEnv {
   const outside = /^(?:PSERVER_|NATS_|PYTHON)/;
   const own = Object.entries(process.env).filter(([name]) => !outside.test(name));
-  return Object.fromEntries(own);
+  return { ...Object.fromEntries(own), NATS_TIMEOUT: BROKER_TIMEOUT };
 }
 
 /** Sends a signal, and waits for the end of a process; one that does not end in time is killed. */
