@@ -8,7 +8,7 @@ import { placeShard } from "../../../src/actors/host/shard-claims.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { atDeadline } from "../../support/at-deadline.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
+import { HANG_MS, MORTAL_LEASE_MS } from "../../support/limits.ts";
 import { control, snapshotAll } from "./control.ts";
 
 const COMMAND = join(import.meta.dirname, "../../../dist/pserver.js");
@@ -24,7 +24,7 @@ let client: Client;
 
 /** Eight MiB of values, four on each of two shards, which a host must load from a snapshot. */
 beforeEach(async () => {
-  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 2, workers: 1 });
+  job = await TestJob.start({ leaseMs: MORTAL_LEASE_MS, shards: 2, workers: 1 });
   big = await job.host({ id: "big" });
   client = await job.trainer("t");
   await client.beginInit();

@@ -16,7 +16,7 @@ import {
 } from "../../../src/protocol/index.ts";
 import { type Finished, run, runProcess } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
+import { HANG_MS, MORTAL_LEASE_MS } from "../../support/limits.ts";
 import { testProgram } from "../../support/test-program.ts";
 import { control } from "./control.ts";
 import { failureOf } from "./damage.ts";
@@ -58,7 +58,7 @@ async function shardStatus(shard: number): Promise<Fields> {
 }
 
 test("a record that the fold rejects and nobody expected is described, and everybody goes on", async () => {
-  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 1 });
+  job = await TestJob.start({ leaseMs: MORTAL_LEASE_MS, shards: 1 });
   const host = await job.host();
   const client = await job.trainer("good");
   await client.beginInit();
@@ -123,7 +123,7 @@ test("a record that the fold rejects and nobody expected is described, and every
 });
 
 test("a record that cannot be described is told once, counted, and listed as not described", async () => {
-  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 1 });
+  job = await TestJob.start({ leaseMs: MORTAL_LEASE_MS, shards: 1 });
   const host = await job.host({}, FAULTY);
   const client = await job.trainer("a");
   await client.beginInit();
@@ -178,7 +178,7 @@ describe("a record that cannot be folded", () => {
     Number((await client.pullFull(name)).data[0] ?? -1);
 
   test("stops its shard alone, is named, and can be put aside; nothing else is lost", async () => {
-    job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 2 });
+    job = await TestJob.start({ leaseMs: MORTAL_LEASE_MS, shards: 2 });
     const host = await job.host({}, FAULTY);
     const [a, b] = [await trainer("a"), await trainer("b")];
     for (const name of [HURT, SOUND]) await a.createIfNotAlreadyCreated(name, new BigInt64Array(1));
