@@ -12,8 +12,11 @@ export interface FakeBrokerOptions {
   readonly info?:
     | Readonly<Record<string, unknown>>
     | ((connection: number) => Readonly<Record<string, unknown>>);
-  /** Whether it refuses the credentials in a client's first line, CONNECT with JSON. */
-  readonly refuses?: (connect: string) => boolean;
+  /**
+   * Whether it refuses the credentials in a client's first line, CONNECT with JSON, or says nothing from then on; by
+   * default it lets all in.
+   */
+  readonly welcome?: (connect: string) => "accept" | "refuse" | "ignore";
   /** What it answers to a request under a subject; without it, or for undefined, nothing. */
   readonly answer?: (subject: string) => string | undefined;
 }
@@ -43,13 +46,15 @@ export async function startFakeBroker(options: FakeBrokerOptions = {}): Promise<
   let dialled = 0;
   const listen = (socket: Socket): void => {
     const subscriptions = new Map<string, string>();
+    let welcome: "accept" | "refuse" | "ignore" = "accept";
     socket.on("data", (bytes) => {
       const text = bytes.toString("latin1");
       received += text;
-      if (text.startsWith("CONNECT ") && options.refuses?.(text.split("\r\n")[0] ?? "")) {
-        socket.end("-ERR 'Authorization Violation'\r\n");
-        return;
+      if (text.startsWith("CONNECT ")) {
+        welcome = options.welcome?.(text.split("\r\n")[0] ?? "") ?? "accept";
+        if (welcome === "refuse") socket.end("-ERR 'Authorization Violation'\r\n");
       }
+      if (welcome !== "accept") return;
       if (text.includes("PING\r\n")) socket.write("PONG\r\n");
       for (const [, subject, id] of text.matchAll(/^SUB (\S+) (?:\S+ )?(\S+)\r$/gm)) {
         subscriptions.set(String(subject).replace(/[*>]$/, ""), String(id));

@@ -86,13 +86,21 @@ test("a key is accepted whatever its signature begins with", async () => {
   await writeFile(variables.NATS_NKEY, key.getSeed());
   const broker = await startFakeBroker({
     info: (connection) => ({ auth_required: true, nonce: nonceFor(key, connection <= 2) }),
-    refuses: (line) => !line.includes('"sig":'),
+    welcome: (line) => (line.includes('"sig":') ? "accept" : "refuse"),
   });
   onTestFinished(() => broker.close());
   const url = `nats://127.0.0.1:${broker.port}`;
   const program = startProgram(probe, [url, "j", "c", `${HANG_MS}`], variables);
   const asking = vi.waitFor(() => expect(broker.received).toContain("lifecycle.c.join"), WAIT);
   expect(await Promise.race([asking.then(() => "let in"), program.line(0)])).toBe("let in");
+});
+
+test("what greets as a broker says nothing more", async () => {
+  const broker = await startFakeBroker({ welcome: () => "ignore" });
+  onTestFinished(() => broker.close());
+  const url = `nats://127.0.0.1:${broker.port}`;
+  const program = startProgram(probe, [url, "j", "c", `${HANG_MS}`, "1500"]);
+  expect(await program.line(0)).toMatch(/^NO_BROKER .*127\.0\.0\.1/);
 });
 
 test("the broker answers nothing for a while", async () => {

@@ -57,8 +57,6 @@ void pserver_canceller_rearm(pserver_canceller *canceller) {
 
 void pserver_use_canceller(pserver_canceller *canceller) { used = canceller; }
 
-bool ps_uses_canceller(void) { return used != NULL; }
-
 void ps_cancellable_enter(struct ps_cancellable *entered, pthread_mutex_t *lock, pthread_cond_t *woken) {
   *entered = (struct ps_cancellable){.canceller = used, .lock = lock, .woken = woken};
   if (used == NULL) return;

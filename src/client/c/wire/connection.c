@@ -229,10 +229,13 @@ void ps_disconnect(struct ps_connection *connection) {
   ps_link_stop(connection);
 }
 
-/* Connects a client. cnats cannot be told to stop connecting, so for a thread that uses a canceller this
- * happens on another thread, which the caller can abandon. */
+/* Connects a client. cnats cannot be told to stop connecting, and before 3.8 it does not stop by itself where a broker
+ * greets and then says nothing. So this happens on another thread, which the caller can abandon. */
 
 #define ADDRESS_SIZE 256
+
+/** How much longer than an attempt should take one that can still say why it fails is waited for. */
+#define OVERDUE_MS 1000
 
 /**
  * The state of one attempt to connect. It owns everything that it uses, because the caller may abandon it.
@@ -246,7 +249,7 @@ struct connecting {
   /** The result; code OK for a connection. */
   struct ps_error error;
 
-  /** Guards the rest; used only with another thread. */
+  /** Guards the rest. */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool is_done;
@@ -303,11 +306,11 @@ static pserver_status connect_failure(natsStatus status, const char *address) {
 }
 
 /**
- * How often credentials are sent that the broker refuses. cnats before 3.10 leaves out a signature that begins with a
+ * How often credentials are sent that the broker refuses. cnats before 3.8 leaves out a signature that begins with a
  * zero byte, as one in 256 does: the broker then refuses a good key, and takes it with another nonce.
  */
 static int refusals_max(void) {
-  return nats_GetVersionNumber() < 0x030A00 ? 3 : 1;
+  return nats_GetVersionNumber() < 0x030800 ? 3 : 1;
 }
 
 static pserver_status connect_until(struct connecting *connecting) {
@@ -392,13 +395,23 @@ static void *connect_apart(void *closure) {
   return NULL;
 }
 
-/** Waits for the other thread; with ABORTED that thread owns `connecting`. */
+/** Why the other thread is abandoned. */
+static pserver_status abandoned(bool is_cancelled, const char *address) {
+  if (is_cancelled) return ps_fail(PSERVER_ERR_ABORTED, "pserver_connect: aborted by the caller");
+  ps_fail(PSERVER_ERR_NO_BROKER, "what listens at %s greets as a broker does, and then says nothing", address);
+  return ps_detail_text("servers", address);
+}
+
+/** Waits for the other thread. That thread owns `connecting` if it is not done by its time, or the caller cancels. */
 static pserver_status await_connection(struct connecting *connecting) {
+  char address[ADDRESS_SIZE];
+  snprintf(address, sizeof address, "%s", connecting->address);
+  int64_t until_ms = connecting->ends_at_ms + OVERDUE_MS;
   struct ps_cancellable cancellable;
   ps_cancellable_enter(&cancellable, &connecting->lock, &connecting->changed);
   pthread_mutex_lock(&connecting->lock);
-  while (!connecting->is_done && !cancellable.is_cancelled) {
-    ps_condition_wait(&connecting->changed, &connecting->lock, PS_NEVER_MS);
+  while (!connecting->is_done && !cancellable.is_cancelled && ps_now_ms() < until_ms) {
+    ps_condition_wait(&connecting->changed, &connecting->lock, until_ms);
   }
   bool is_done = connecting->is_done;
   pthread_mutex_unlock(&connecting->lock);
@@ -409,7 +422,7 @@ static pserver_status await_connection(struct connecting *connecting) {
     connecting->is_abandoned = !is_done;
     pthread_mutex_unlock(&connecting->lock);
   }
-  if (!is_done) return ps_fail(PSERVER_ERR_ABORTED, "pserver_connect: aborted by the caller");
+  if (!is_done) return abandoned(cancellable.is_cancelled, address);
   pserver_status status =
       connecting->error.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&connecting->error);
   connecting_free(connecting);
@@ -452,11 +465,7 @@ pserver_status ps_connect(struct ps_connection *connection, const char *name,
   struct connecting *connecting = NULL;
   pserver_status status = prepare(connection, name, options, ends_at_ms, &connecting);
   if (status != PSERVER_OK) return status;
-  if (ps_uses_canceller()) return connect_on_thread(connecting);
-  status = connect_now(connecting);
-  struct ps_error error = *ps_last_error();
-  connecting_free(connecting);
-  return status == PSERVER_OK ? status : ps_fail_with(&error);
+  return connect_on_thread(connecting);
 }
 
 size_t ps_payload_bytes_max(const struct ps_connection *connection) {

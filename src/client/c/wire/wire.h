@@ -72,9 +72,6 @@ struct ps_cancellable {
 void ps_cancellable_enter(struct ps_cancellable *entered, pthread_mutex_t *lock, pthread_cond_t *woken);
 void ps_cancellable_leave(struct ps_cancellable *entered);
 
-/** Whether this thread uses a canceller. */
-bool ps_uses_canceller(void);
-
 /** The first and the longest pause between attempts. */
 #define PS_PAUSE_MS 50
 #define PS_PAUSE_MS_MAX 500
