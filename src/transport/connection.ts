@@ -1,5 +1,7 @@
 import { accessSync, constants, readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import {
+  ConnectionError,
   credsAuthenticator,
   type NatsConnection,
   nkeyAuthenticator,
@@ -149,8 +151,12 @@ export interface ConnectionRole {
   readonly drops?: Drops;
 }
 
+/** Pause before an address at which nothing listens is tried again. */
+const REFUSED_MS = 250;
+
 /**
- * Connects to the broker; the connection reconnects for ever and must be closed by the caller.
+ * Connects to the broker, which may be started later, in the settings' time; the connection reconnects for ever and must
+ * be closed by the caller.
  * @throws NO_BROKER if none answers in time, DENIED if it refuses the credentials, NO_TLS if it
  * offers no TLS or its certificate is not trusted, BAD_VALUE for an invalid address.
  * @internal
@@ -159,19 +165,31 @@ export async function openConnection(
   settings: ConnectionSettings,
   role: ConnectionRole,
 ): Promise<NatsConnection> {
-  try {
-    return await connectForBulk(connectionOptions(settings, role));
-  } catch (cause) {
-    if (cause instanceof PserverError) throw cause;
-    const servers = settings.servers.map(showUrl);
-    const brokers = servers.join(", ");
-    const text = visible(cause instanceof Error ? cause.message : String(cause));
-    const isDenied = /authorization|authentication|permission/i.test(text);
-    const message = isDenied
-      ? `${brokers}: the broker refused the credentials: ${text}`
-      : `no broker answers at ${brokers} within ${settings.timeoutMs} ms: ${text}`;
-    throw new PserverError(isDenied ? "DENIED" : "NO_BROKER", message, { servers }, { cause });
+  const endsAtMs = performance.now() + settings.timeoutMs;
+  for (;;) {
+    try {
+      const timeout = Math.max(1, endsAtMs - performance.now());
+      return await connectForBulk({ ...connectionOptions(settings, role), timeout });
+    } catch (cause) {
+      const isNobodyThere =
+        cause instanceof ConnectionError && cause.message === "connection refused";
+      if (!isNobodyThere || performance.now() + REFUSED_MS >= endsAtMs)
+        throw failure(settings, cause);
+      await delay(REFUSED_MS);
+    }
   }
+}
+
+function failure(settings: ConnectionSettings, cause: unknown): PserverError {
+  if (cause instanceof PserverError) return cause;
+  const servers = settings.servers.map(showUrl);
+  const brokers = servers.join(", ");
+  const text = visible(cause instanceof Error ? cause.message : String(cause));
+  const isDenied = /authorization|authentication|permission/i.test(text);
+  const message = isDenied
+    ? `${brokers}: the broker refused the credentials: ${text}`
+    : `no broker answers at ${brokers} within ${settings.timeoutMs} ms: ${text}`;
+  return new PserverError(isDenied ? "DENIED" : "NO_BROKER", message, { servers }, { cause });
 }
 
 /**

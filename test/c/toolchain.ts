@@ -110,7 +110,7 @@ export class BuiltLibrary {
   async #fakedProgram(name: string, inputs: readonly string[]): Promise<string> {
     const objects = [...(await cFiles(FAKES)), ...(await this.#objects(REPLACED))];
     const headers = [SOURCES, SCRIPTED, FAKES].flatMap((path) => ["-I", path]);
-    const threads = ["pthread_create", "pthread_join"].flatMap((name) => [
+    const threads = ["pthread_create", "pthread_join", "pthread_detach"].flatMap((name) => [
       `-Wl,--wrap=${name}`,
       `-Wl,--defsym=__wrap_${name}=${name.replace("pthread", "fake_thread")}`,
     ]);

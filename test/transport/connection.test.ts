@@ -1,13 +1,14 @@
 // Proves that every connection to a broker which is too old is refused, and left, and that a connection which is closed
 // while it is made again leaves nothing behind.
 import { once } from "node:events";
-import { createServer, type Socket } from "node:net";
+import { createServer, Socket } from "node:net";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { connectForBulk } from "../../src/transport/bulk-transport.ts";
 import { connectionOptions, openConnection } from "../../src/transport/connection.ts";
 import { startFakeBroker } from "../support/fake-broker.ts";
+import { freePorts } from "../support/free-ports.ts";
 import { HANG_MS } from "../support/limits.ts";
 
 test.each(["2.9.10", "2.11.1"])("no connection is made to nats-server %s", async (version) => {
@@ -24,6 +25,18 @@ test.each(["2.9.10", "2.11.1"])("no connection is made to nats-server %s", async
   }
   expect(broker.dialled).toBe(2);
   await broker.close();
+});
+
+test("a broker may be started after what connects to it", async () => {
+  const [port = 0] = await freePorts(1);
+  const settings = { servers: [`nats://127.0.0.1:${port}`], timeoutMs: HANG_MS };
+  const connecting = openConnection(settings, { name: "t", inboxPrefix: "_INBOX.t" });
+  // Refused after that one has been.
+  const refused = once(new Socket().connect(port, "127.0.0.1"), "connect");
+  await expect(refused).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  const broker = await startFakeBroker({ port });
+  onTestFinished(() => broker.close());
+  await (await connecting).close();
 });
 
 test("a connection that is closed ends its attempt to reach a broker that hangs", async () => {

@@ -211,4 +211,6 @@ const char *nats_GetLastError(natsStatus *status) {
   return NULL;
 }
 
+uint32_t nats_GetVersionNumber(void) { return NATS_VERSION_REQUIRED_NUMBER; }
+
 void nats_ReleaseThreadMemory(void) {}

@@ -29,7 +29,9 @@ export async function compileFuzzer(target: string): Promise<void> {
   const headers = [SOURCES, join(ROOT, "include"), import.meta.dirname, FAKES];
   const included = headers.flatMap((at) => ["-I", at]);
   const language = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
-  const threads = ["create", "join"].map((what) => `-Dpthread_${what}=fake_thread_${what}`);
+  const threads = ["create", "join", "detach"].map(
+    (what) => `-Dpthread_${what}=fake_thread_${what}`,
+  );
   await run("clang", [
     ...[...language, "-O1", "-g", "-fno-omit-frame-pointer", ...SANITIZERS, ...threads],
     ...[...included, ...inputs, "-lm", "-pthread", "-o", target],
