@@ -14,7 +14,7 @@ import {
 import { TestEtcd } from "../../support/etcd.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { SilentLine } from "../../support/silent-line.ts";
 import { checkValues, initialize, Training } from "./training.ts";
 
@@ -32,9 +32,9 @@ afterEach(async () => {
   await etcd.remove();
 });
 
-async function startJob(prefix?: string, leaseMs?: number): Promise<TestJob> {
+async function startJob(prefix?: string, leaseMs = QUICK_LEASE_MS): Promise<TestJob> {
   const settings = { endpoints: [etcd.url], ...(prefix === undefined ? {} : { prefix }) };
-  job = await TestJob.start({ etcd: settings, ...(leaseMs === undefined ? {} : { leaseMs }) });
+  job = await TestJob.start({ etcd: settings, leaseMs });
   return job;
 }
 
