@@ -86,6 +86,12 @@ export function isRefusedSubscription(error: unknown): boolean {
   return error instanceof PermissionViolationError && error.operation === "subscription";
 }
 
+/** Returns whether the error says that nobody answers for a consumer which was asked for messages. */
+export function isUnknownConsumer(error: unknown): boolean {
+  // nats.js exports no class of such errors.
+  return error instanceof JetStreamError && "code" in error && error.code === 503;
+}
+
 /** Returns whether the error says that nobody listens to the subject of a request. */
 export function isNoResponders(error: unknown): boolean {
   return (

@@ -9,7 +9,7 @@ import { nanos, nuid } from "@nats-io/transport-node";
 import { PserverError } from "../../protocol/index.ts";
 import { type ChangedRecords, changedRecordsOf } from "../fold/journal-checksum.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
-import { makeConsumer } from "./streams.ts";
+import { askConsumer, makeConsumer } from "./streams.ts";
 
 /** Damage in one broker's copy of a journal: records that it lacks, or has with other bytes than other copies do. */
 export interface ReplicaDamage extends ChangedRecords {
@@ -109,7 +109,8 @@ export async function soundCopy(
     if (broker === undefined || asked.has(broker)) return undefined;
     asked.add(broker);
     const consumer = manager.jetstream().consumers.getConsumerFromInfo(info);
-    const found = await consumer.next({ expires: COPY_MS });
+    const endsAtMs = performance.now() + COPY_MS;
+    const found = await askConsumer(() => consumer.next({ expires: COPY_MS }), endsAtMs);
     await manager.consumers.delete(stream, info.name).catch(() => undefined);
     if (found?.seq !== seq) continue;
     const message = { seq, subject: found.subject, payload: found.data };

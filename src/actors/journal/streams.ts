@@ -19,7 +19,11 @@ import {
   type JobSubjects,
   PserverError,
 } from "../../protocol/index.ts";
-import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-error.ts";
+import {
+  fromBrokerError,
+  isUnknownConsumer,
+  jetStreamErrorCode,
+} from "../../transport/broker-error.ts";
 
 /**
  * Whether the broker holds a stream of this name.
@@ -214,6 +218,28 @@ export async function* readStream(
   }
 }
 
+/** Pause before a consumer that the broker does not know yet is asked again. */
+const UNKNOWN_MS = 50;
+
+/**
+ * Returns what a new consumer answers. One that another broker of a cluster keeps is not known at once to the broker
+ * that is asked, which says that nobody is there: then it is asked again until `endsAtMs`, by `performance.now()`.
+ * @throws what `ask` throws.
+ */
+export async function askConsumer<Answer>(
+  ask: () => Promise<Answer>,
+  endsAtMs: number,
+): Promise<Answer> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!isUnknownConsumer(error) || performance.now() + UNKNOWN_MS >= endsAtMs) throw error;
+      await delay(UNKNOWN_MS);
+    }
+  }
+}
+
 async function* fetchAll(
   consumer: Consumer,
   { num_pending: pendingAtFirst, delivered: { stream_seq: beforeSeq } }: ConsumerInfo,
@@ -228,16 +254,18 @@ async function* fetchAll(
     const expires = Math.min(timeoutMs, STALL_MS);
     const options = { max_messages: wanted, expires };
     const askedAtMs = performance.now();
-    for await (const message of await consumer.fetch(options)) {
-      batch.push(message);
-      heardAtMs = performance.now();
-      ({ pending, streamSequence: seq } = message.info);
-      delivered += 1;
-      if (message.info.deliverySequence !== delivered) {
-        throw new PserverError("TIMEOUT", `stream ${stream}: a message was lost on its way`);
+    await askConsumer(async () => {
+      for await (const message of await consumer.fetch(options)) {
+        batch.push(message);
+        heardAtMs = performance.now();
+        ({ pending, streamSequence: seq } = message.info);
+        delivered += 1;
+        if (message.info.deliverySequence !== delivered) {
+          throw new PserverError("TIMEOUT", `stream ${stream}: a message was lost on its way`);
+        }
+        if (pending === 0) break;
       }
-      if (pending === 0) break;
-    }
+    }, heardAtMs + timeoutMs);
     // What has not come when a request expires is lost, so a slow link is asked for less at a time.
     const tookMs = performance.now() - askedAtMs;
     if (tookMs < expires / 8) wanted = Math.min(wanted * 4, batchMessages);

@@ -1,4 +1,9 @@
-import type { Consumer, JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import {
+  type Consumer,
+  type JetStreamClient,
+  JetStreamError,
+  type JetStreamManager,
+} from "@nats-io/jetstream";
 import { nanos } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { readStream, type StreamRead } from "../../../src/actors/journal/streams.ts";
@@ -24,13 +29,15 @@ let deleteFails: boolean;
 let stored: readonly number[];
 /** Called each time when it is asked for one. */
 let onAsked: () => void;
+/** How many times nobody answers for the consumer. */
+let refusals: number;
 /** Called before each message comes. */
 let onDelivery: () => void;
 
 beforeEach(() => {
   [batches, pendingAtFirst, delivery, fetches, hasWaited] = [[], 0, 1, [], false];
   [made, deleted, deleteFails] = [[], [], false];
-  [stored, onAsked, onDelivery] = [[], () => undefined, () => undefined];
+  [stored, onAsked, onDelivery, refusals] = [[], () => undefined, () => undefined, 0];
 });
 
 afterEach(() => {
@@ -47,8 +54,22 @@ async function* deliver(batch: readonly (readonly [number, number])[]): AsyncGen
   hasWaited = true;
 }
 
+/** What nats.js throws where nobody answers for a consumer. */
+const UNKNOWN = Object.assign(new JetStreamError("no responders"), { code: 503 });
+
+async function* refuse(): AsyncGenerator<unknown> {
+  await Promise.resolve();
+  vi.advanceTimersByTime(200);
+  yield* [];
+  throw UNKNOWN;
+}
+
 const consumer = {
   fetch: (options: object) => {
+    if (refusals > 0) {
+      refusals -= 1;
+      return Promise.resolve(refuse());
+    }
     fetches.push(options);
     if (fetches.length > 9) throw new Error("fetches without end");
     return Promise.resolve(deliver(batches.shift() ?? []));
@@ -131,6 +152,17 @@ test("all messages come in order, and none is waited for after the last", async 
   [pendingAtFirst, delivery, batches] = [1, 1, [[[4, 0]]]];
   await read();
   expect(hasWaited).toBe(false);
+});
+
+test("a consumer that the broker does not know yet is asked again, for the time in which messages must come", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  [pendingAtFirst, batches, refusals] = [3, [...TWO_BATCHES], 3];
+  expect(await read()).toEqual([4, 5, 9]);
+  [delivery, batches, refusals] = [1, [...TWO_BATCHES], 9];
+  expect(ensureError(await read().catch((error) => error))).toMatchObject({
+    code: "JETSTREAM_UNAVAILABLE",
+  });
+  expect(refusals).toBe(9 - 4);
 });
 
 test("a reading of nothing asks for nothing", async () => {
