@@ -12,7 +12,7 @@ import type { HistoryPlace, HistorySource } from "../../../src/history/source.ts
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { type Finished, type Running, run, start } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { digestOf, Observer, type PulledBlock } from "./pulled.ts";
 
 const POLL_MS = 50;
@@ -42,7 +42,7 @@ export class ArchivedJob {
 
   static async start(options: Partial<HostOptions> = {}): Promise<ArchivedJob> {
     const sizes = { shards: 2, snapshotBytes: SNAPSHOT_BYTES, retainBytes: RETAIN_BYTES };
-    const job = await TestJob.start({ ...sizes, ...options });
+    const job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, ...sizes, ...options });
     await job.host();
     const client = await job.trainer("a");
     // Created one by one, they lie where the hashes of their names say: on both shards.

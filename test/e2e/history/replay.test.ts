@@ -14,7 +14,7 @@ import type { HistoryPlace, HistorySource } from "../../../src/history/source.ts
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { snapshotAll } from "../host/control.ts";
 import { digestOf, Observer, type PulledBlock } from "./pulled.ts";
 
@@ -37,7 +37,12 @@ afterEach(async () => {
 });
 
 async function start(options: Partial<HostOptions> = {}): Promise<void> {
-  job = await TestJob.start({ shards: SHARDS, snapshotBytes: 4_000_000, ...options });
+  job = await TestJob.start({
+    leaseMs: QUICK_LEASE_MS,
+    shards: SHARDS,
+    snapshotBytes: 4_000_000,
+    ...options,
+  });
   await job.host();
 }
 

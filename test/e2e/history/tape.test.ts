@@ -13,7 +13,7 @@ import { tapeUpdates } from "../../../src/history/update-stream.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 
 const SUBJECTS = new JobSubjects("j");
 const SHARDS = 2;
@@ -29,7 +29,7 @@ afterEach(async () => {
 });
 
 async function begin(options: Parameters<typeof TestJob.start>[0] = {}): Promise<TestJob> {
-  job = await TestJob.start({ shards: SHARDS, ...options });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: SHARDS, ...options });
   connection = await connect({ servers: job.broker.url });
   return job;
 }

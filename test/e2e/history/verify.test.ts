@@ -14,7 +14,7 @@ import type { HistoryPlace } from "../../../src/history/source.ts";
 import type { VerifiedPlace } from "../../../src/history/verify.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { snapshotAll } from "../host/control.ts";
 import { failureOf, flipBitOf, streamDirectory } from "../host/damage.ts";
 import { Archive } from "../host/journal-fold.ts";
@@ -25,7 +25,7 @@ let directory: string;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-verify-"));
-  job = await TestJob.start({ shards: 1 });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 1 });
   await job.host();
 });
 

@@ -14,7 +14,7 @@ import {
   throwIfError,
 } from "../../../src/protocol/index.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { shardStatus, untilWatermarkReached } from "./control.ts";
 import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
@@ -35,7 +35,7 @@ afterEach(async () => {
 async function start(
   options: Partial<HostOptions> = {},
 ): Promise<{ host: TestHost; client: Client }> {
-  job = await TestJob.start({ shards: 1, ...options });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 1, ...options });
   const host = await job.host();
   const client = await job.trainer("a");
   await client.createIfNotAlreadyCreated("count", BigInt64Array.of(0n));

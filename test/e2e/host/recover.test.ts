@@ -19,7 +19,7 @@ import { openConnection } from "../../../src/transport/connection.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestAuth } from "../../support/auth.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { testProgram } from "../../support/test-program.ts";
 import { snapshotAll, untilWatermarkReached } from "./control.ts";
 import {
@@ -57,7 +57,7 @@ const ONE = BigInt64Array.of(1n);
 async function start(
   options: Partial<HostOptions> = {},
 ): Promise<{ host: TestHost; client: Client }> {
-  job = await TestJob.start({ shards: 2, ...options });
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS, shards: 2, ...options });
   told = new Map();
   const host = await job.host();
   const client = await trainer("a");
@@ -542,7 +542,10 @@ describe("the broker", () => {
     told = new Map();
     // Two journals, a quarter of theirs for the tape and for snapshots, 16 MiB for entries and leases, and 2 MiB.
     const room = { jetstreamConfig: `max_file_store: ${66 * MIB}` };
-    job = await TestJob.start({ shards: 2, journalBytesMax: 16 * MIB }, room);
+    job = await TestJob.start(
+      { leaseMs: QUICK_LEASE_MS, shards: 2, journalBytesMax: 16 * MIB },
+      room,
+    );
     const host = await job.host();
     const client = await trainer("a");
     await client.createIfNotAlreadyCreated(HURT, BigInt64Array.of(0n));
@@ -562,7 +565,7 @@ describe("the broker", () => {
   test("lets the admin of a job with users recover", async () => {
     const auth = await TestAuth.make("mnist", ["trainer-1"]);
     onTestFinished(() => auth.remove());
-    job = await TestJob.start({}, { authFile: auth.directory.configFile });
+    job = await TestJob.start({ leaseMs: QUICK_LEASE_MS }, { authFile: auth.directory.configFile });
     const servers = [job.broker.url];
     const options = { job: "mnist", shards: 1, ...auth.host(servers) };
     const host = await job.host(options);

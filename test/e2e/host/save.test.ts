@@ -13,7 +13,7 @@ import type { Client } from "../../../src/client/index.ts";
 import { decodeMessage, encodeMessage, JobSubjects } from "../../../src/protocol/index.ts";
 import { start as startCommand } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, QUICK_LEASE_MS } from "../../support/limits.ts";
 import { testProgram } from "../../support/test-program.ts";
 import { control } from "./control.ts";
 
@@ -27,7 +27,7 @@ let models: string;
 
 beforeEach(async () => {
   models = await mkdtemp(join(tmpdir(), "pserver-saved-"));
-  job = await TestJob.start();
+  job = await TestJob.start({ leaseMs: QUICK_LEASE_MS });
 });
 
 afterEach(async () => {
