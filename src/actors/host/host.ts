@@ -340,7 +340,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       );
     }
     // Last, so that trainers which find the host in etcd are answered.
-    await this.#publication?.start();
+    await retries.run(async () => this.#publication?.start());
   }
 
   /** Claims the host's own lease; false if another run of a host of this id holds it, and is there. */
