@@ -34,6 +34,8 @@ export class TestCluster {
   readonly #auth: TestAuth | undefined;
   /** Numbers of the brokers that can be asked. */
   readonly #up: Set<number>;
+  /** Numbers of those that have been ended. */
+  readonly #ended: Set<number> = new Set();
 
   private constructor(
     brokers: readonly TestBroker[],
@@ -165,12 +167,14 @@ cluster {
   /** Ends a broker as a crash does; it keeps its data. */
   async kill(number: number): Promise<void> {
     this.#up.delete(number);
+    this.#ended.add(number);
     await this.broker(number).kill();
   }
 
   /** Ends a broker in order; it keeps its data. */
   async stop(number: number): Promise<void> {
     this.#up.delete(number);
+    this.#ended.add(number);
     await this.broker(number).stop();
   }
 
@@ -183,7 +187,13 @@ cluster {
   /** Starts a broker that has ended. */
   async restart(number: number): Promise<void> {
     await this.broker(number).start();
+    this.#ended.delete(number);
     this.#up.add(number);
+  }
+
+  /** Starts all brokers that have ended. */
+  async restartAll(): Promise<void> {
+    await Promise.all([...this.#ended].map((number) => this.restart(number)));
   }
 
   /** Stops a broker in its tracks, its connections open. */
