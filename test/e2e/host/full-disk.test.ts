@@ -165,7 +165,7 @@ describe.skipIf(OBSTACLE !== "")(`after the broker's disk was full${OBSTACLE}`, 
       await writeFile(configFile, "max_payload: 8MB\njetstream {}\n");
       const scene = await startedAgain({ configFile });
       const { job, pushes } = scene;
-      // No host can renew its leases, so none answers, and trainers keep their records until one does.
+      // The broker stores nothing, so nothing is acknowledged.
       await pushes.push(1_500);
       expect(pushes.acknowledged).toHaveLength(3);
       expect(await limitCheck(scene)).toMatchObject({

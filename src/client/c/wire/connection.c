@@ -323,8 +323,8 @@ static pserver_status connect_until(struct connecting *connecting) {
     natsStatus status = natsConnection_Connect(&connecting->connection->nats, connecting->made);
     if (status == NATS_OK) return PSERVER_OK;
     pserver_status failed = connect_failure(status, connecting->address);
-    bool is_refused = failed == PSERVER_ERR_DENIED && ++refusals < refusals_max();
-    bool is_tried_again = is_refused || pserver_is_retryable(failed);
+    bool is_tried_again =
+        failed == PSERVER_ERR_DENIED ? ++refusals < refusals_max() : pserver_is_retryable(failed);
     if (!is_tried_again || !pause_between(connecting, &pause_ms)) return failed;
   }
 }
